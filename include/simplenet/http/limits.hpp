@@ -36,10 +36,9 @@ struct limits {
     std::chrono::nanoseconds keep_alive = std::chrono::seconds{75};
     /// Without a byte taken by the client while an answer waits. Then the connection is reset.
     std::chrono::nanoseconds send_idle = std::chrono::seconds{60};
-    /// When the server shuts down, a connection waits so long for one more request, which is
-    /// answered with `Connection: close`. A request that was on its way then is not lost: without
-    /// such a time the client finds its connection closed (RFC 9112, section 9.5). 0: closes at
-    /// once.
+    /// When the server shuts down: how long a kept connection still accepts one more request, which
+    /// is answered with `Connection: close`. Without this time a request that is on its way finds
+    /// its connection closed (RFC 9112, section 9.5). 0: connections are closed at once.
     std::chrono::nanoseconds last_request{0};
     /// After an answer that did not wait for the whole request: how long a client may go on
     /// sending before the connection is closed. 64 MiB close it, too, whatever the time.

@@ -21,7 +21,7 @@ using authenticators = std::map<std::string, std::shared_ptr<authenticator>>;
 /// Shared by all loops; any thread.
 class guard {
 public:
-    /// `of` where `over` has nothing of its own; null: there is no route.
+    /// What the route `over` sets, and the rest from its site. null: there is no route.
     ///
     /// Throws std::runtime_error if a password file cannot be used.
     guard(const site& of, const route* over, authenticators& known);
@@ -36,7 +36,8 @@ public:
     /// password: whoever may not ask at all costs no hash.
     ///
     /// @return 0, or the status of the answer, whose fields have been set: 401, 403, 429, 503.
-    /// @param before  That has let the request pass already: its rate is not counted again.
+    /// @param before  The guard that has let the request pass already: its rate is not counted
+    ///                again.
     [[nodiscard]] simplenet::task<unsigned> check(simplenet::http::request& asked,
                                                   simplenet::http::response& answer,
                                                   const guard* before = nullptr) const;
