@@ -75,10 +75,10 @@ struct fastcgi_options {
     /// leaves to others. Less than 64 KiB: none. A file that cannot be made or written costs
     /// nothing but this room.
     std::size_t answer_spool = std::size_t{64} * 1024 * 1024;
-    /// How long a client may take nothing (its socket accepts less than 8 KiB) while its answer
-    /// finds no room, so that the backend waits for it. Then the answer is aborted. While other
-    /// requests have waited for a second, it is one second, whatever is set. 0: no limit but that
-    /// second and the server's. Not used if `streamed`.
+    /// How long a client may take nothing (acknowledge less than 8 KiB) while its answer finds no
+    /// room, so that the backend waits for it. Then the answer is aborted. While other requests
+    /// wait for a process, for two seconds, or for one of `connections`, the limit is two seconds,
+    /// whatever is set. 0: no limit but that and the server's. Not used if `streamed`.
     std::chrono::nanoseconds answer_hold = std::chrono::seconds{10};
     /// For those files. Empty: TMPDIR, or /tmp.
     std::string_view temporary_directory{};

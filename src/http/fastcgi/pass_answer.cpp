@@ -108,7 +108,9 @@ task<result<unsigned>> fastcgi_core::pass_on(call& with, fastcgi_exchange& from,
         limits.directory = settings_.temporary_directory;
         limits.budget = on_disk_;
         limits.hold = options.answer_hold;
-        limits.backend = &lease;
+        limits.is_wanted = [&lease, &on = with.on](auto now, auto so_long) {
+            return on.connections.is_full(lease.index()) || lease.do_others_wait(now, so_long);
+        };
     }
     read_ahead forward{from, answer, limits};
     const result<> done = co_await forward.run();

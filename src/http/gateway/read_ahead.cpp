@@ -1,11 +1,16 @@
 #include "http/gateway/read_ahead.hpp"
 
+#include "http/server/exchange.hpp"
+
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
 
 #include <algorithm>
 #include <utility>
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 
 namespace simplenet::v0::http::detail {
 
@@ -34,7 +39,7 @@ task<result<>> read_ahead::read() {
         const mutable_buffer into = room();
         if (into.empty()) {
             // The time before does not count: the client kept nobody waiting.
-            if (!waits_) ignored_.restart(now());
+            if (!waits_) ignored_.begin(now(), acknowledged());
             waits_ = true;
             const result<> waited = co_await wait_for_client();
             if (!waited) co_return waited;
@@ -87,8 +92,10 @@ task<result<>> read_ahead::keep(std::size_t count) {
 task<result<>> read_ahead::wait_for_client() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     has_room_.reset();
+    ignored_.taken(now(), acknowledged());
     const result<> taken = co_await with_timeout(has_room_.wait(), longest_step(now()));
     if (taken || within.stopped()) co_return taken;
+    ignored_.taken(now(), acknowledged());
     if (has_held_too_long(now())) {
         is_held_ = true;
         co_return taken;
@@ -101,7 +108,7 @@ std::chrono::nanoseconds read_ahead::longest_step(ignored_time::time_point now) 
     if (!ignored_.is_offered()) return step;
     const std::chrono::nanoseconds ignored = ignored_.until(now);
     if (limits_.hold > ignored) step = std::min(step, limits_.hold - ignored);
-    if (limits_.backend != nullptr) step = std::min(step, limits_.hold_while_wanted);
+    if (limits_.is_wanted) step = std::min(step, limits_.hold_while_wanted);
     return step;
 }
 
@@ -110,8 +117,13 @@ bool read_ahead::has_held_too_long(ignored_time::time_point now) const noexcept 
     if (limits_.hold > ignored.zero() && ignored >= limits_.hold) return true;
     const std::chrono::nanoseconds wanted = limits_.hold_while_wanted;
     // Asked each time, because it looks for those who were there when it was asked before.
-    return limits_.backend != nullptr && limits_.backend->do_others_wait(now, wanted) &&
-           ignored >= wanted;
+    return limits_.is_wanted && limits_.is_wanted(now, wanted) && ignored >= wanted;
+}
+
+std::uint64_t read_ahead::acknowledged() const noexcept {
+    int unsent = 0; // of the encoded answer, which is somewhat larger
+    if (::ioctl(exchange::of(to_).native_handle(), SIOCOUTQ, &unsent) != 0) return written_;
+    return written_ - std::min(written_, static_cast<std::uint64_t>(unsent));
 }
 
 read_ahead::block* read_ahead::block_with_room() {
@@ -162,8 +174,9 @@ task<result<>> read_ahead::write() {
         }
         ignored_.offered(now());
         const result<std::size_t> count = co_await to_.write_some(bytes);
+        ignored_.answered(now());
         if (!count) co_return fail(count);
-        ignored_.taken(now(), *count);
+        written_ += *count;
         if (front != nullptr) {
             front->begin += *count;
         } else {

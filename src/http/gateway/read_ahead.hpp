@@ -2,7 +2,6 @@
 // read_ahead: passes an answer on, and reads it faster than a slow client takes it. Layer http,
 // private.
 
-#include "http/gateway/backend_set.hpp"
 #include "http/gateway/spool_queue.hpp"
 
 #include <simplenet/core/error.hpp>
@@ -16,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <system_error>
@@ -35,10 +35,11 @@ struct ahead_limits {
     /// Once all that is full, so that the backend waits for the client: how long the client may
     /// take nothing of what it is offered. 0: no limit.
     std::chrono::nanoseconds hold{0};
-    /// A backend for which another limit applies, while other requests have waited for it as long;
-    /// borrowed. null: it does not apply.
-    const backend_lease* backend = nullptr;
-    std::chrono::nanoseconds hold_while_wanted = std::chrono::seconds{1};
+    /// Whether other requests have needed the backend for so long. Empty: nobody does.
+    std::function<bool(std::chrono::steady_clock::time_point, std::chrono::nanoseconds)>
+        is_wanted{};
+    /// The limit in place of `hold` meanwhile.
+    std::chrono::nanoseconds hold_while_wanted = std::chrono::seconds{2};
 };
 
 /// Measures how long a client has taken next to nothing of what it was offered. The time in which
@@ -48,32 +49,36 @@ public:
     using time_point = std::chrono::steady_clock::time_point;
 
     /// Less than so many bytes, as a drip of single ones, are nothing.
-    static constexpr std::size_t something = std::size_t{8} * 1024;
+    static constexpr std::uint64_t something = std::uint64_t{8} * 1024;
 
-    void restart(time_point now) noexcept {
+    /// Counts from here on; the client has taken `total` bytes before.
+    void begin(time_point now, std::uint64_t total) noexcept {
         before_ = {};
-        taken_ = 0;
+        total_ = total;
         if (is_offered_) since_ = now;
     }
     void offered(time_point now) noexcept {
         is_offered_ = true;
         since_ = now;
     }
-    void taken(time_point now, std::size_t bytes) noexcept {
+    /// The offer is over.
+    void answered(time_point now) noexcept {
         before_ = until(now);
         is_offered_ = false;
-        taken_ += bytes;
-        if (taken_ >= something) restart(now);
+    }
+    /// By now the client has taken `total` bytes.
+    void taken(time_point now, std::uint64_t total) noexcept {
+        if (total >= total_ + something) begin(now, total);
     }
     [[nodiscard]] bool is_offered() const noexcept { return is_offered_; }
-    /// Since restart(), or since it took something.
+    /// Since begin(), or since it took something.
     [[nodiscard]] std::chrono::nanoseconds until(time_point now) const noexcept {
         return is_offered_ ? before_ + (now - since_) : before_;
     }
 
 private:
     std::chrono::nanoseconds before_{}; // in offers that have ended
-    std::size_t taken_ = 0;             // by them, bytes
+    std::uint64_t total_ = 0;           // bytes, when the time began
     time_point since_{};
     bool is_offered_ = false;
 };
@@ -136,6 +141,9 @@ private:
     [[nodiscard]] task<result<>> keep(std::size_t count);
     /// Waits until the client has taken something, or for a second.
     [[nodiscard]] task<result<>> wait_for_client();
+    /// Bytes that have left the kernel, too: a client takes them while there is no room for more,
+    /// which the kernel tells only when a good part of its buffer is free (tcp(7)).
+    [[nodiscard]] std::uint64_t acknowledged() const noexcept;
     [[nodiscard]] bool has_held_too_long(ignored_time::time_point now) const noexcept;
     /// After so long there may be room, or others may wait, although the client has taken nothing.
     [[nodiscard]] std::chrono::nanoseconds
@@ -155,7 +163,8 @@ private:
     spool_queue spool_;
     block* into_ = nullptr; // where room() is; null: in the spool
     bool ended_ = false;
-    bool waits_ = false; // the reader, for room
+    std::uint64_t written_ = 0; // bytes that the kernel has taken
+    bool waits_ = false;        // the reader, for room
     bool is_held_ = false;
     bool is_lost_ = false;
     bool is_reader_failure_ = false;

@@ -173,7 +173,10 @@ task<result<unsigned>> passage::pass_on_at_once() {
         const ahead_limits limits{.memory = core_->options().answer_ahead,
                                   .file = core_->options().answer_spool,
                                   .directory = core_->directory(),
-                                  .budget = core_->on_disk()};
+                                  .budget = core_->on_disk(),
+                                  .is_wanted = [this](auto, auto) {
+                                      return lease_ && connections_->pools.is_full(lease_->index());
+                                  }};
         read_ahead passing{*exchange_, answer_, limits};
         const result<> passed = co_await passing.run();
         if (const std::error_code why = passing.disk_failure()) {
@@ -182,6 +185,10 @@ task<result<unsigned>> passage::pass_on_at_once() {
         if (passed) co_return 0U;
         if (passing.is_lost()) {
             core_->report(gateway_event::trouble, backend_, "reading a stored answer",
+                          passed.error());
+        }
+        if (passing.is_held()) {
+            core_->report(gateway_event::slow_client, backend_, "passing an answer on",
                           passed.error());
         }
         if (!passing.is_reader_failure() || within.stopped()) co_return fail(passed);

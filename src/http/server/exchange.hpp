@@ -99,6 +99,9 @@ public:
     // --- for handlers of the library ---
 
     [[nodiscard]] static exchange& of(request& asked) noexcept { return *asked.exchange_; }
+    /// The client's socket.
+    [[nodiscard]] int native_handle() const noexcept { return transport_.native_handle(); }
+    [[nodiscard]] static exchange& of(response& answer) noexcept { return *answer.exchange_; }
     [[nodiscard]] static const exchange& of(const request& asked) noexcept {
         return *asked.exchange_;
     }

@@ -111,6 +111,9 @@ public:
     void set_idle_timeout(std::chrono::nanoseconds limit) override {
         stream_.set_idle_timeout(limit);
     }
+    [[nodiscard]] int native_handle() const noexcept override {
+        return socket_of(stream_).native_handle();
+    }
     [[nodiscard]] Stream& stream() const noexcept { return stream_; }
     [[nodiscard]] any_stream release(received ahead) override {
         if (ahead.empty()) return any_stream{std::move(stream_)};

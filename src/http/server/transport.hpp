@@ -37,6 +37,9 @@ public:
     /// Gives the stream away, with `ahead` as the first bytes that are read from it.
     [[nodiscard]] virtual any_stream release(received ahead) = 0;
 
+    /// The socket.
+    [[nodiscard]] virtual int native_handle() const noexcept = 0;
+
     const bool secure;
 
 protected:

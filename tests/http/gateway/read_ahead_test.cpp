@@ -1,5 +1,6 @@
 // Answers that pass through a gateway, with clients of all speeds.
 
+#include "http/gateway/backend_set.hpp"
 #include "http/gateway/read_ahead.hpp"
 #include "http/server/http_test.hpp"
 #include "support/error_of.hpp"
@@ -296,6 +297,25 @@ TEST_P(read_ahead_test, a_client_that_takes_nothing_does_not_hold_the_source) {
     EXPECT_EQ(client.receive_to_the_end(), std::errc::connection_reset);
 }
 
+// The kernel takes more only when a third of its buffer is free, which takes this client longer.
+TEST_P(read_ahead_test, a_client_that_reads_slowly_takes_something) {
+    constexpr std::size_t size = 2 * kernel_buffers;
+    constexpr auto hold = 1s * patience;
+    serve_within(size, {.memory = 1, .hold = hold});
+    raw_peer client = connect_and_ask();
+
+    std::string all;
+    for (const auto end = std::chrono::steady_clock::now() + 3 * hold;
+         std::chrono::steady_clock::now() < end;) {
+        all += client.receive(16384);
+        std::this_thread::sleep_for(25ms);
+    }
+
+    EXPECT_EQ(body_of_chunks(all + rest_of(client)), numbered(size));
+    end_loops();
+    EXPECT_FALSE(held_);
+}
+
 TEST_P(read_ahead_test, a_client_is_not_blamed_for_a_slow_disk) {
     constexpr std::size_t size = 4 * kernel_buffers;
     constexpr auto hold = 2s * patience;
@@ -349,8 +369,11 @@ TEST_P(read_ahead_test, a_client_that_takes_nothing_does_not_hold_a_source_that_
     };
     const http::detail::backend_lease held = lease();
     http::detail::backend_lease waiting = lease();
+    const auto is_wanted = [&held](auto now, auto so_long) {
+        return held.do_others_wait(now, so_long);
+    };
     serve_within(4 * kernel_buffers,
-                 {.memory = 65536, .backend = &held, .hold_while_wanted = 10ms});
+                 {.memory = 65536, .is_wanted = is_wanted, .hold_while_wanted = 10ms});
     raw_peer client = connect_and_ask();
     wait_until_full();
     EXPECT_FALSE(ended_);
@@ -443,21 +466,19 @@ TEST(ignored_time_test, counts_the_time_in_which_something_is_offered) {
     using http::detail::ignored_time;
     constexpr ignored_time::time_point begin{};
     ignored_time ignored;
-    ignored.restart(begin);
+    ignored.begin(begin, 100);
     EXPECT_EQ(ignored.until(begin + 1s), 0s);
     ignored.offered(begin + 1s);
     EXPECT_EQ(ignored.until(begin + 3s), 2s);
-    ignored.taken(begin + 3s, 1);
+    ignored.answered(begin + 3s);
     ignored.offered(begin + 10s);
     EXPECT_EQ(ignored.until(begin + 11s), 3s);
-    ignored.restart(begin + 12s);
+    ignored.taken(begin + 11s, 99 + ignored_time::something);
+    EXPECT_EQ(ignored.until(begin + 12s), 4s);
+    ignored.taken(begin + 12s, 100 + ignored_time::something);
     EXPECT_EQ(ignored.until(begin + 13s), 1s);
-    ignored.taken(begin + 13s, ignored_time::something - 1);
-    ignored.offered(begin + 13s);
-    EXPECT_EQ(ignored.until(begin + 14s), 2s);
-    ignored.taken(begin + 14s, 1);
-    ignored.offered(begin + 14s);
-    EXPECT_EQ(ignored.until(begin + 15s), 1s);
+    ignored.begin(begin + 14s, 0);
+    EXPECT_EQ(ignored.until(begin + 16s), 2s);
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, read_ahead_test, all_backends, backend_name);
