@@ -70,16 +70,15 @@ struct fastcgi_options {
     /// Bytes of an answer that are read ahead of a slow client, so that the backend is done
     /// sooner. Used even if `streamed`.
     std::size_t answer_ahead = std::size_t{1024} * 1024;
-    /// Further bytes of it, in an unlinked file, unless `streamed`: a multiple of 64 KiB. All
-    /// answers of this handler together take at most 16 times as much, and none takes more than it
-    /// leaves to others. Less than 64 KiB: none. A file that cannot be made or written costs
-    /// nothing but this room.
-    std::size_t answer_spool = std::size_t{64} * 1024 * 1024;
+    /// Further bytes of all answers of this handler together, in unlinked files, unless `streamed`.
+    /// None takes more than it leaves to others. Less than 64 KiB: none. A file that cannot be made
+    /// or written costs nothing but this room.
+    std::size_t answer_spool = std::size_t{1024} * 1024 * 1024;
     /// How long a client may take nothing (acknowledge less than 8 KiB) while its answer finds no
     /// room, so that the backend waits for it. Then the answer is aborted. While other requests
     /// wait for a process, for two seconds, or for one of `connections`, the limit is two seconds,
     /// whatever is set. 0: no limit but that and the server's. Not used if `streamed`.
-    std::chrono::nanoseconds answer_hold = std::chrono::seconds{10};
+    std::chrono::nanoseconds answer_hold{0};
     /// For those files. Empty: TMPDIR, or /tmp.
     std::string_view temporary_directory{};
 

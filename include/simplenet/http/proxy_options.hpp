@@ -57,11 +57,10 @@ struct proxy_options {
     std::size_t request_buffer = std::size_t{64} * 1024;
     /// How far an answer is read ahead, in memory. Unless `streamed`.
     std::size_t answer_ahead = std::size_t{1024} * 1024;
-    /// How much farther, in a file without a name: a multiple of 64 KiB. All answers of this
-    /// handler together take at most 16 times as much, and none takes more than it leaves to
-    /// others. Less than 64 KiB: none. A file that cannot be made or written costs nothing but this
-    /// room. Unless `streamed`.
-    std::size_t answer_spool = std::size_t{64} * 1024 * 1024;
+    /// Further bytes of all answers of this handler together, in unlinked files. None takes more
+    /// than it leaves to others. Less than 64 KiB: none. A file that cannot be made or written
+    /// costs nothing but this room. Unless `streamed`.
+    std::size_t answer_spool = std::size_t{1024} * 1024 * 1024;
     /// For those files. Empty: TMPDIR, or /tmp.
     std::string_view temporary_directory{};
 

@@ -365,7 +365,7 @@ constexpr key route_keys[]{
      .needs = gateways,
      .description = "Whether bodies are passed on as they come. Otherwise a backend is taken only "
                     "when a body is there as a whole, and answers are read ahead, up to 1 MiB in "
-                    "memory and 64 MiB in a file, so that slow clients do not occupy it."},
+                    "memory and the rest in a file, so that slow clients do not occupy it."},
     {.name = "path_info",
      .type = value_type::boolean,
      .stored = stored_in<&route::path_info>(),

@@ -67,7 +67,8 @@ private:
 
     const fastcgi_settings settings_;
     const std::shared_ptr<const backend_set> backends_;
-    const std::shared_ptr<disk_budget> on_disk_ = disk_budget_for(settings_.options.answer_spool);
+    const std::shared_ptr<disk_budget> on_disk_ =
+        std::make_shared<disk_budget>(settings_.options.answer_spool);
     mutable once_in_a_while tells_of_disk_{};
 };
 

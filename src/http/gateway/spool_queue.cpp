@@ -2,7 +2,6 @@
 
 #include <simplenet/runtime/run_blocking.hpp>
 
-#include <limits>
 #include <system_error>
 
 namespace simplenet::v0::http::detail {
@@ -13,12 +12,6 @@ bool disk_budget::take(std::uint64_t bytes, std::uint64_t has) noexcept {
         if (left_.compare_exchange_weak(left, left - bytes, std::memory_order_relaxed)) return true;
     }
     return false;
-}
-
-std::shared_ptr<disk_budget> disk_budget_for(std::uint64_t each) {
-    constexpr std::uint64_t answers = 16;
-    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-    return std::make_shared<disk_budget>(each > most / answers ? most : each * answers);
 }
 
 bool spool_queue::has_free_block() {

@@ -44,9 +44,6 @@ private:
     std::atomic<std::uint64_t> left_;
 };
 
-/// Room for the answers of a handler: 16 times what one of them may take.
-[[nodiscard]] std::shared_ptr<disk_budget> disk_budget_for(std::uint64_t each);
-
 /// First in, first out, in the blocks of a file, each used again once its bytes have been taken.
 ///
 /// One task puts, another one takes, both on the same loop. The disk is used on the threads of

@@ -51,7 +51,8 @@ private:
     const std::string directory_;
     const std::shared_ptr<const client_settings> exchanges_;
     const std::shared_ptr<const backend_set> backends_;
-    const std::shared_ptr<disk_budget> on_disk_ = disk_budget_for(options_.answer_spool);
+    const std::shared_ptr<disk_budget> on_disk_ =
+        std::make_shared<disk_budget>(options_.answer_spool);
     mutable once_in_a_while tells_of_disk_{};
 };
 

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -208,12 +207,6 @@ TEST(disk_budget_test, those_who_take_all_they_can_leave_as_much_as_each_of_them
 
     EXPECT_THAT(taken, ::testing::Each(all / 10));
     EXPECT_EQ(budget.left(), all / 10);
-}
-
-TEST(disk_budget_test, a_size_that_would_overflow_is_as_much_as_can_be) {
-    const auto budget = disk_budget_for(std::uint64_t{1} << 62U);
-
-    EXPECT_EQ(budget->left(), std::numeric_limits<std::uint64_t>::max());
 }
 
 } // namespace
