@@ -299,17 +299,21 @@ TEST_P(read_ahead_test, a_client_that_takes_nothing_does_not_hold_the_source) {
 
 // The kernel takes more only when a third of its buffer is free, which takes this client longer.
 TEST_P(read_ahead_test, a_client_that_reads_slowly_takes_something) {
-    constexpr std::size_t size = 2 * kernel_buffers;
-    constexpr auto hold = 1s * patience;
+    constexpr std::size_t size = kernel_buffers;
+    constexpr auto hold = 2s * patience;
     serve_within(size, {.memory = 1, .hold = hold});
-    raw_peer client = connect_and_ask();
+    raw_peer client = connect();
+    const int small = 65536; // so that it takes little at a time
+    ::setsockopt(client.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    client.send(get);
 
     std::string all;
-    for (const auto end = std::chrono::steady_clock::now() + 3 * hold;
+    for (const auto end = std::chrono::steady_clock::now() + 2 * hold;
          std::chrono::steady_clock::now() < end;) {
-        all += client.receive(16384);
-        std::this_thread::sleep_for(25ms);
+        all += client.receive(8192);
+        std::this_thread::sleep_for(32ms * patience);
     }
+    EXPECT_FALSE(ended_);
 
     EXPECT_EQ(body_of_chunks(all + rest_of(client)), numbered(size));
     end_loops();
