@@ -56,6 +56,7 @@ ANSWERS_OVER_FASTCGI = [
     record(6, b"Status: 404 Not here\r\nContent-Length: 2\r\n\r\n") + record(6, b"no") + record(3, bytes(8)),
     record(7, b"PHP Warning: something\n") + record(6, b"Location: /elsewhere\r\n\r\n") + record(3, bytes(8)),
     b"".join([record(6, b"X: y\r\n\r\n"), *(record(6, b"z" * 30000) for _ in range(9)), record(3, bytes(8))]),
+    # Of nginx: it must lead to nothing behind the password.
     record(6, b"X-Accel-Redirect: /secret\r\n\r\n") + record(3, struct.pack(">IBxxx", 1, 2)),
 ]
 
