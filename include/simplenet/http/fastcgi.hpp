@@ -71,8 +71,8 @@ struct fastcgi_options {
     /// sooner. Used even if `streamed`.
     std::size_t answer_ahead = std::size_t{1024} * 1024;
     /// Further bytes of all answers of this handler together, in unlinked files, unless `streamed`.
-    /// None takes more than it leaves to others. Less than 64 KiB: none. A file that cannot be made
-    /// or written costs nothing but this room.
+    /// None takes more than it leaves to others. Less than 128 KiB: none. A file that cannot be
+    /// made or written costs nothing but this room.
     std::size_t answer_spool = std::size_t{1024} * 1024 * 1024;
     /// How long a client may take nothing (acknowledge less than 8 KiB) while its answer finds no
     /// room, so that the backend waits for it. Then the answer is aborted. While other requests

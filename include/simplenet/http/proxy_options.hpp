@@ -58,7 +58,7 @@ struct proxy_options {
     /// How far an answer is read ahead, in memory. Unless `streamed`.
     std::size_t answer_ahead = std::size_t{1024} * 1024;
     /// Further bytes of all answers of this handler together, in unlinked files. None takes more
-    /// than it leaves to others. Less than 64 KiB: none. A file that cannot be made or written
+    /// than it leaves to others. Less than 128 KiB: none. A file that cannot be made or written
     /// costs nothing but this room. Unless `streamed`.
     std::size_t answer_spool = std::size_t{1024} * 1024 * 1024;
     /// For those files. Empty: TMPDIR, or /tmp.

@@ -26,7 +26,7 @@ namespace simplenet::v0::http::detail {
 struct ahead_limits {
     /// Bytes in memory, rounded up to blocks of 16 KiB.
     std::size_t memory = std::size_t{1024} * 1024;
-    /// Further bytes in a file, a multiple of spool_block. 0: none.
+    /// Further bytes in a file, in whole blocks. Less than spool_block: none.
     std::uint64_t file = 0;
     /// For the file; borrowed.
     std::string_view directory{};
