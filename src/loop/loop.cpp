@@ -71,6 +71,10 @@ loop::tended loop::tend_due_timers(nanoseconds limit, clock::time_point present)
     done += timers.fire(present);
     if (touched_.empty()) timers.calm_down();
     if (has_ready()) return {.wait = no_wait, .done = done};
+    if (timers.has_fresh()) { // one has armed itself again, later than `present` was read
+        present = now();
+        timers.settle(present);
+    }
     if (timers.soonest() == clock::time_point::max()) return {.wait = limit, .done = done};
     return {.wait = until_soonest(limit, present), .done = done};
 }
