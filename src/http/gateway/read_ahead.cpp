@@ -81,6 +81,7 @@ task<result<>> read_ahead::keep(std::size_t count) {
     if (stored || within.stopped()) co_return stored;
     // These bytes follow those that are in the file.
     disk_failure_ = stored.error();
+    ignored_.begin(now(), acknowledged());
     while (!spool_.empty()) {
         const result<> waited = co_await wait_for_client();
         if (!waited) co_return waited;
@@ -121,7 +122,9 @@ bool read_ahead::has_held_too_long(ignored_time::time_point now) const noexcept 
 }
 
 std::uint64_t read_ahead::acknowledged() const noexcept {
-    int unsent = 0; // of the encoded answer, which is somewhat larger
+    const bool has_limit = limits_.is_wanted || limits_.hold > std::chrono::nanoseconds::zero();
+    if (!has_limit) return written_; // nobody asks
+    int unsent = 0;                  // of the encoded answer, which is somewhat larger
     if (::ioctl(exchange::of(to_).native_handle(), SIOCOUTQ, &unsent) != 0) return written_;
     return written_ - std::min(written_, static_cast<std::uint64_t>(unsent));
 }
