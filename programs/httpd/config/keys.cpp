@@ -672,8 +672,8 @@ constexpr key status_keys[]{
      .stored = stored_in<&configuration::status, &configuration::status_where>(),
      .required = true,
      .description =
-         "Serves `/metrics` for Prometheus, `/` for people, and `/health`. Everybody who "
-         "reaches the address sees the figures."},
+         "Serves `/metrics` for Prometheus, `/` for people, and `/health`, which becomes 503 once "
+         "the program ends. Everybody who reaches the address sees the figures."},
     {.name = "hosts",
      .type = value_type::hosts,
      .stored = stored_in<&configuration::status_hosts>(),
