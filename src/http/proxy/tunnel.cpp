@@ -5,7 +5,9 @@
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/time/deadline.hpp>
+#include <simplenet/time/detail/timed_queue.hpp>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <variant>
@@ -16,10 +18,15 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
+/// The clock of the loop, by which its limits count.
+[[nodiscard]] clock::time_point now() noexcept {
+    return simplenet::detail::timed_queue::present();
+}
+
 class tunnel {
 public:
     explicit tunnel(std::chrono::nanoseconds idle) noexcept
-        : idle_{idle > std::chrono::nanoseconds::zero() ? idle : std::chrono::hours{24 * 365}} {}
+        : idle_{idle > idle.zero() ? std::min<std::chrono::nanoseconds>(idle, longest) : longest} {}
 
     /// One direction, to its end.
     task<result<>> pass(any_stream& from, any_stream& to, received first) {
@@ -30,29 +37,30 @@ public:
                 while (!left.empty()) {
                     auto writing = to.write_some(left);
                     const result<std::size_t> count =
-                        co_await with_timeout(std::move(writing), idle_);
-                    if (!count) co_return fail(count);
-                    left = left.subspan(*count);
-                    moved_at_ = clock::now();
+                        co_await with_deadline(std::move(writing), moved_at_ + idle_);
+                    if (count) {
+                        left = left.subspan(*count);
+                        moved_at_ = now();
+                    } else if (within.stopped() || !other_has_moved(count.error())) {
+                        co_return fail(count);
+                    }
                 }
                 bytes.release();
             }
             auto waiting = from.readable();
             const result<> ready = co_await with_deadline(std::move(waiting), moved_at_ + idle_);
             if (!ready) {
-                const bool is_limit =
-                    ready.error() == simplenet::errc::deadline_exceeded && !within.stopped();
-                // The other direction may have moved.
-                if (is_limit && clock::now() < moved_at_ + idle_) continue;
+                if (!within.stopped() && other_has_moved(ready.error())) continue;
                 co_return fail(ready);
             }
             result<received> more = from.try_receive();
             if (more) {
                 bytes = *std::move(more);
-                moved_at_ = clock::now();
+                moved_at_ = now();
             } else if (more.error() == simplenet::errc::end_of_stream) {
-                moved_at_ = clock::now();
-                co_return co_await to.shutdown_write();
+                moved_at_ = now();
+                auto ending = to.shutdown_write();
+                co_return co_await with_timeout(std::move(ending), idle_);
             } else if (more.error() != std::errc::operation_would_block) {
                 co_return fail(more);
             }
@@ -60,8 +68,15 @@ public:
     }
 
 private:
+    static constexpr std::chrono::hours longest{24 * 365};
+
+    /// Whether `why` is the end of this direction's time, but not of the other's.
+    [[nodiscard]] bool other_has_moved(const std::error_code& why) const noexcept {
+        return why == simplenet::errc::deadline_exceeded && now() < moved_at_ + idle_;
+    }
+
     const std::chrono::nanoseconds idle_;
-    clock::time_point moved_at_ = clock::now(); // a byte, in either direction
+    clock::time_point moved_at_ = now(); // a byte, in either direction
 };
 
 task<result<>> pass_both_ways(any_stream& client, any_stream& backend, received ahead,
