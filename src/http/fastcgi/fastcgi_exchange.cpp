@@ -96,6 +96,7 @@ void fastcgi_exchange::complete() {
         (is_wanted_here || !at_.do_others_wait(simplenet::detail::timed_queue::present())))
         keeper_.give_back(at_, *std::move(connection_));
     connection_.reset();
+    at_.end();
 }
 
 mutable_buffer fastcgi_exchange::room() {

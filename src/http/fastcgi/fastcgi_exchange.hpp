@@ -51,9 +51,9 @@ public:
         stopped
     };
 
-    /// What is borrowed outlives this object.
-    fastcgi_exchange(const fastcgi_settings& with, backend_connections& keeper,
-                     const backend_lease& at, backend_connection over, request_sender& sender,
+    /// What is borrowed outlives this object. The lease ends with the answer.
+    fastcgi_exchange(const fastcgi_settings& with, backend_connections& keeper, backend_lease& at,
+                     backend_connection over, request_sender& sender,
                      message_lines& messages) noexcept
         : settings_{with}
         , keeper_{keeper}
@@ -123,7 +123,7 @@ private:
 
     const fastcgi_settings& settings_;
     backend_connections& keeper_;
-    const backend_lease& at_;
+    backend_lease& at_;
     std::optional<backend_connection> connection_; // none: given back, or closed
     const bool is_reused_;
     request_sender& sender_;

@@ -64,13 +64,11 @@ backend_connections::backend_connections(std::shared_ptr<const backend_set> of,
                                          const connection_limits& limits)
     : most_{std::max<std::size_t>(limits.most, 1)}
     , keep_{limits.keep}
-    , idle_{limits.idle}
+    , idle_{limits.idle > limits.idle.zero() ? limits.idle : std::chrono::nanoseconds::max()}
     , to_(of->size()) {
     // Each call of borrow() has a limit of its own.
-    const pool_options with{.per_key = most_,
-                            .total = most_,
-                            .idle = limits.idle,
-                            .wait = std::chrono::nanoseconds::max()};
+    const pool_options with{
+        .per_key = most_, .total = most_, .idle = idle_, .wait = std::chrono::nanoseconds::max()};
     for (std::size_t each = 0; each < of->size(); ++each) {
         auto connect = [of, each, limit = limits.connect](std::string_view) {
             return connect_to_backend(of->address(each), limit);

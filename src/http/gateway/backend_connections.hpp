@@ -25,7 +25,7 @@ struct connection_limits {
     std::size_t most = 64;
     /// For connecting, including the lookup of a name; 0: no limit of ours.
     std::chrono::nanoseconds connect = std::chrono::seconds{5};
-    /// An idle connection is closed after so long.
+    /// An idle connection is closed after so long; 0: no limit of ours.
     std::chrono::nanoseconds idle = std::chrono::seconds{60};
 };
 

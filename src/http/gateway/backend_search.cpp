@@ -18,7 +18,8 @@ namespace {
 std::optional<backend_lease> backend_search::next() noexcept {
     // The counts of the set are those of all loops, but places are those of one.
     backend_marks full;
-    const bool is_time_up = wait_ <= std::chrono::nanoseconds::zero();
+    // Without time from the beginning, a request still learns from one of them that all are full.
+    const bool is_time_up = wait_ <= std::chrono::nanoseconds::zero() && !tried_.empty();
     for (std::size_t each = 0; among_.size() > 1 && each < among_.size(); ++each) {
         if (over_.has_room(each)) continue;
         (is_time_up ? tried_ : full).add(each);

@@ -185,7 +185,8 @@ void backend_lease::waits_no_more() noexcept {
 
 // Backends accept in the order in which others connect, so that those who waited at a moment have
 // been served when as many waits have ended as had begun by then. A slow script breaks this
-// assumption; the cost is a few needless closes.
+// assumption, and itself looks like a request that waits: the cost is a few needless closes, and in
+// read_ahead, when neither memory nor the disk has room, a client that takes nothing.
 bool backend_lease::do_others_wait(clock::time_point now,
                                    std::chrono::nanoseconds for_so_long) const noexcept {
     const backend_set::entry& of = set_->at(index_);
@@ -225,16 +226,21 @@ bool backend_lease::failed(clock::time_point now) noexcept {
     return true;
 }
 
+void backend_lease::end() noexcept {
+    if (std::exchange(has_ended_, true)) return;
+    waits_no_more();
+    set_->at(index_).active.fetch_sub(1, std::memory_order_relaxed);
+}
+
 void backend_lease::release() noexcept {
     if (set_ == nullptr) return;
-    waits_no_more();
     const backend_set::entry& of = set_->at(index_);
     // A trial without an outcome, such as one whose client has gone: the next request makes one.
     if (is_trial_) {
         rep until = of.out_until.load(std::memory_order_relaxed);
         if (until != 0) of.out_until.compare_exchange_strong(until, 1);
     }
-    of.active.fetch_sub(1, std::memory_order_relaxed);
+    end();
     set_ = nullptr;
 }
 

@@ -36,7 +36,8 @@ using backend_address = std::variant<tcp_address, local_endpoint>;
 
 class backend_set;
 
-/// A request in progress at a backend. Counts as one of its active requests until it is destroyed.
+/// A request in progress at a backend. Counts as one of its active requests until end() or its
+/// destruction.
 /// Movable. Outlived by its backend_set.
 class [[nodiscard]] backend_lease {
 public:
@@ -46,7 +47,8 @@ public:
         : set_{std::exchange(other.set_, nullptr)}
         , index_{other.index_}
         , is_trial_{other.is_trial_}
-        , waits_{other.waits_} {}
+        , waits_{other.waits_}
+        , has_ended_{other.has_ended_} {}
     backend_lease& operator=(backend_lease&& other) noexcept {
         if (this != &other) {
             release();
@@ -54,6 +56,7 @@ public:
             index_ = other.index_;
             is_trial_ = other.is_trial_;
             waits_ = other.waits_;
+            has_ended_ = other.has_ended_;
         }
         return *this;
     }
@@ -85,6 +88,8 @@ public:
     ///
     /// @return Whether it had been in use.
     bool failed(clock::time_point now = clock::now()) noexcept;
+    /// The backend is done with the request, which is not active any more.
+    void end() noexcept;
 
 private:
     friend backend_set;
@@ -99,6 +104,7 @@ private:
     std::size_t index_;
     bool is_trial_;      // the outcome is owed to those who leave the backend out meanwhile
     bool waits_ = false; // counted by its backend
+    bool has_ended_ = false;
 };
 
 /// Some of the backends of a set, such as those that a request has tried.

@@ -85,7 +85,7 @@ proxy_connections::proxy_connections(std::shared_ptr<const proxy_core> core)
             {.keep = of->options().keep_connections,
              .most = of->options().connections,
              .connect = of->options().connect,
-             .idle = limit_of(of->options().keep_alive)}} {}
+             .idle = of->options().keep_alive}} {}
 
 std::shared_ptr<proxy_connections> connections_of(exchange& with,
                                                   const std::shared_ptr<const proxy_core>& core) {

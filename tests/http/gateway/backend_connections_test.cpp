@@ -10,6 +10,7 @@
 #include <simplenet/net/local_listener.hpp>
 #include <simplenet/net/tcp_listener.hpp>
 #include <simplenet/stream/transfer.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <array>
 #include <chrono>
@@ -91,6 +92,19 @@ TEST_P(backend_connections_test, no_more_than_keep_are_idle) {
 
         EXPECT_EQ(connections.idle(0), 1U);
         EXPECT_EQ(connections.size(0), 1U);
+    });
+}
+
+TEST_P(backend_connections_test, without_a_limit_an_idle_connection_stays) {
+    run([&]() -> task<> {
+        listen();
+        backend_connections connections{set_, {.idle = 0s}};
+        const backend_lease lease = lease_of(*set_);
+        connections.give_back(lease, or_throw(co_await connections.borrow(lease, wait_)));
+
+        static_cast<void>(co_await async_sleep(1ms)); // a turn in which timers fire
+
+        EXPECT_EQ(connections.idle(0), 1U);
     });
 }
 

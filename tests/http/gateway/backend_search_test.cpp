@@ -91,6 +91,27 @@ TEST_P(backend_search_test, a_request_waits_only_so_long_at_all_backends_togethe
     });
 }
 
+// It used to be refused by nobody, which looked like backends that cannot be reached.
+TEST_P(backend_search_test, a_request_without_time_learns_that_all_backends_are_full) {
+    run([&]() -> task<> {
+        listen();
+        backend_search others = search(1h);
+        const backend_lease first = *others.next();
+        const auto held = or_throw(co_await others.borrow(first, false));
+        const backend_lease second = *others.next();
+        const auto held_too = or_throw(co_await others.borrow(second, false));
+        backend_search hasty = search(0s);
+        const auto at = hasty.next();
+        EXPECT_TRUE(at);
+        if (!at) co_return;
+
+        const auto refused = co_await hasty.borrow(*at, false);
+
+        EXPECT_EQ(error_of(refused), std::errc::resource_unavailable_try_again);
+        EXPECT_FALSE(hasty.next());
+    });
+}
+
 TEST_P(backend_search_test, a_place_that_became_free_elsewhere_is_found_when_the_time_is_up) {
     run([&]() -> task<> {
         listen();

@@ -55,6 +55,24 @@ TEST(backend_set_test, addresses_are_names_with_ports_or_paths) {
     EXPECT_EQ(std::get<tcp_address>(*parse_backend_address("[::1]:80")).host, "::1");
 }
 
+TEST(backend_set_test, a_lease_that_has_ended_keeps_its_name_and_is_not_active) {
+    const std::array one{backend{"a:1"}};
+    const backend_set set{one};
+    {
+        backend_marks tried;
+        std::optional<backend_lease> lease = set.pick(tried);
+        ASSERT_TRUE(lease);
+        EXPECT_EQ(set.status().front().active, 1U);
+
+        lease->end();
+        const backend_lease moved = *std::move(lease);
+
+        EXPECT_EQ(set.status().front().active, 0U);
+        EXPECT_EQ(moved.name(), "a:1");
+    }
+    EXPECT_EQ(set.status().front().active, 0U);
+}
+
 TEST(backend_set_test, those_who_wait_on_new_connections_are_seen_after_a_while) {
     const std::array one{backend{"a:1"}};
     const backend_set set{one, 10s};
