@@ -170,6 +170,10 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
                 co_return co_await pass_on(with, exchange, *lease);
             }
             const failure what = exchange.why_failed();
+            if (what == failure::source && with.body) {
+                report(gateway_event::trouble, &*lease, "reading a stored body", opened.error());
+                co_return 500U;
+            }
             if (what == failure::stopped || what == failure::source) {
                 if (opened.error() == errc::body_too_large) co_return 413U;
                 co_return fail(opened);

@@ -97,10 +97,6 @@ task<result<unsigned>> fastcgi_core::pass_on(call& with, fastcgi_exchange& from,
         if (!sent) co_return fail(sent);
         co_return 0U;
     }
-    if (first.empty()) {
-        const result<> begun = co_await exchange::of(with.asked).send_head();
-        if (!begun) co_return fail(begun);
-    }
     const fastcgi_options& options = settings_.options;
     ahead_limits limits{.memory = options.answer_ahead};
     if (!options.streamed) {
@@ -113,6 +109,7 @@ task<result<unsigned>> fastcgi_core::pass_on(call& with, fastcgi_exchange& from,
         };
     }
     read_ahead forward{from, answer, limits};
+    if (first.empty()) forward.send_head_first(); // the body may take its time
     const result<> done = co_await forward.run();
     if (const std::error_code why = forward.disk_failure()) {
         if (tells_of_disk_()) report(gateway_event::not_stored, nullptr, limits.directory, why);
@@ -133,6 +130,11 @@ task<result<unsigned>> fastcgi_core::pass_on(call& with, fastcgi_exchange& from,
         if (done.error() != std::errc::message_size) co_return fail(done);
         report(gateway_event::bad_answer, &lease, "the answer is larger than its Content-Length",
                done.error());
+        co_return fail(errc::gateway_failed);
+    }
+    if (from.why_failed() == fastcgi_exchange::failure::source) {
+        if (!with.body) co_return fail(done); // the client's fault
+        report(gateway_event::trouble, &lease, "reading a stored body", done.error());
         co_return fail(errc::gateway_failed);
     }
     const bool is_nonsense = from.why_failed() == fastcgi_exchange::failure::nonsense;

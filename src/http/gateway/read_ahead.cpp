@@ -25,6 +25,10 @@ ignored_time::time_point now() noexcept {
 
 } // namespace
 
+void read_ahead::begin_with(scratch memory, std::size_t count) {
+    blocks_.push_back({.memory = std::move(memory), .begin = 0, .end = count});
+}
+
 task<result<>> read_ahead::run() {
     auto body = [this](task_group& group) -> task<result<>> {
         group.spawn(read());
@@ -121,12 +125,13 @@ bool read_ahead::has_held_too_long(ignored_time::time_point now) const noexcept 
     return limits_.is_wanted && limits_.is_wanted(now, wanted) && ignored >= wanted;
 }
 
-std::uint64_t read_ahead::acknowledged() const noexcept {
+std::int64_t read_ahead::acknowledged() const noexcept {
+    const auto written = static_cast<std::int64_t>(written_);
     const bool has_limit = limits_.is_wanted || limits_.hold > std::chrono::nanoseconds::zero();
-    if (!has_limit) return written_; // nobody asks
-    int unsent = 0;                  // of the encoded answer, which is somewhat larger
-    if (::ioctl(exchange::of(to_).native_handle(), SIOCOUTQ, &unsent) != 0) return written_;
-    return written_ - std::min(written_, static_cast<std::uint64_t>(unsent));
+    if (!has_limit) return written; // nobody asks
+    int unsent = 0;
+    if (::ioctl(exchange::of(to_).native_handle(), SIOCOUTQ, &unsent) != 0) return written;
+    return written - unsent;
 }
 
 read_ahead::block* read_ahead::block_with_room() {
@@ -149,6 +154,12 @@ void read_ahead::drop_written() noexcept {
 
 task<result<>> read_ahead::write() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+    if (sends_head_first_) {
+        ignored_.offered(now());
+        const result<> sent = co_await exchange::of(to_).send_head();
+        ignored_.answered(now());
+        if (!sent) co_return sent;
+    }
     for (;;) {
         drop_written();
         block* const front = has_blocks() ? &blocks_.front() : nullptr;

@@ -24,7 +24,8 @@ namespace simplenet::v0::http::detail {
 
 /// How far an answer is read ahead of its client.
 struct ahead_limits {
-    /// Bytes in memory, rounded up to blocks of 16 KiB.
+    /// Bytes in memory, rounded up to blocks of 16 KiB. A block that the disk did not take is
+    /// larger.
     std::size_t memory = std::size_t{1024} * 1024;
     /// Further bytes in a file, in whole blocks. Less than spool_block: none.
     std::uint64_t file = 0;
@@ -49,10 +50,10 @@ public:
     using time_point = std::chrono::steady_clock::time_point;
 
     /// Less than so many bytes, as a drip of single ones, are nothing.
-    static constexpr std::uint64_t something = std::uint64_t{8} * 1024;
+    static constexpr std::int64_t something = std::int64_t{8} * 1024;
 
     /// Counts from here on; the client has taken `total` bytes before.
-    void begin(time_point now, std::uint64_t total) noexcept {
+    void begin(time_point now, std::int64_t total) noexcept {
         before_ = {};
         total_ = total;
         if (is_offered_) since_ = now;
@@ -67,7 +68,7 @@ public:
         is_offered_ = false;
     }
     /// By now the client has taken `total` bytes.
-    void taken(time_point now, std::uint64_t total) noexcept {
+    void taken(time_point now, std::int64_t total) noexcept {
         if (total >= total_ + something) begin(now, total);
     }
     [[nodiscard]] bool is_offered() const noexcept { return is_offered_; }
@@ -78,7 +79,7 @@ public:
 
 private:
     std::chrono::nanoseconds before_{}; // in offers that have ended
-    std::uint64_t total_ = 0;           // bytes, when the time began
+    std::int64_t total_ = 0;            // bytes, when the time began
     time_point since_{};
     bool is_offered_ = false;
 };
@@ -96,7 +97,7 @@ class read_ahead {
 public:
     /// @param from  Releases the backend when it has read the end.
     /// @param to    Its head has not left, or has.
-    read_ahead(async_reader_ref from, response& to, const ahead_limits& limits) noexcept
+    read_ahead(async_reader_ref from, response& to, const ahead_limits& limits)
         : from_{from}
         , to_{to}
         , limits_{limits}
@@ -105,17 +106,22 @@ public:
     read_ahead& operator=(const read_ahead&) = delete;
     ~read_ahead() = default;
 
+    /// The head leaves without waiting for the first bytes. Before run().
+    void send_head_first() noexcept { sends_head_first_ = true; }
+    /// The first `count` bytes of `memory` precede those of the reader. Before run().
+    void begin_with(scratch memory, std::size_t count);
+
     /// Ends with the body. The response is not flushed, nor ended.
     ///
     /// @par Errors
     /// - Those of the reader but `end_of_stream`, see is_reader_failure().
-    /// - Those of response::write_some().
+    /// - Those of response::write_some(), and of sending the head.
     /// - `errc::deadline_exceeded`: the client has held the backend for too long, see is_held().
     /// - Those of reading what was stored, see is_lost().
     /// @par Cancellation
     /// What was read and not passed on is lost.
     /// @par Cost
-    /// Two coroutines, and a block at a time while the client keeps up.
+    /// Three coroutines and the blocks' list; a block at a time while the client keeps up.
     [[nodiscard]] task<result<>> run();
     /// Whether run() failed because the reader did.
     [[nodiscard]] bool is_reader_failure() const noexcept { return is_reader_failure_; }
@@ -141,9 +147,10 @@ private:
     [[nodiscard]] task<result<>> keep(std::size_t count);
     /// Waits until the client has taken something, or for a second.
     [[nodiscard]] task<result<>> wait_for_client();
-    /// Bytes that have left the kernel, too: a client takes them while there is no room for more,
-    /// which the kernel tells only when a good part of its buffer is free (tcp(7)).
-    [[nodiscard]] std::uint64_t acknowledged() const noexcept;
+    /// Grows by what the client acknowledges. That is more than the kernel tells a writer, who
+    /// hears of room only when a good part of the buffer is free (tcp(7)). Below zero while earlier
+    /// answers wait in the socket. Not measured if the client has no limit.
+    [[nodiscard]] std::int64_t acknowledged() const noexcept;
     [[nodiscard]] bool has_held_too_long(ignored_time::time_point now) const noexcept;
     /// After so long there may be room, or others may wait, although the client has taken nothing.
     [[nodiscard]] std::chrono::nanoseconds
@@ -165,6 +172,7 @@ private:
     bool ended_ = false;
     std::uint64_t written_ = 0; // bytes that the kernel has taken
     bool waits_ = false;        // the reader, for room
+    bool sends_head_first_ = false;
     bool is_held_ = false;
     bool is_lost_ = false;
     bool is_reader_failure_ = false;

@@ -24,7 +24,8 @@ namespace simplenet::v0::http::detail {
 /// No answer takes more than it leaves to all others together. So answers that grow at the same
 /// time share the room equally, and one that begins later can still have half of what is left:
 /// A. K. Choudhury and E. L. Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet
-/// Switches", 1998. What an answer has taken is its own until it ends or is empty.
+/// Switches", 1998. What an answer has taken is its own until it ends, or is
+/// empty and worth a clear().
 class disk_budget {
 public:
     /// @param bytes  In all.
@@ -56,8 +57,7 @@ public:
     /// @param directory  Borrowed.
     /// @param most       Bytes in the file. Less than spool_block: there is never room.
     /// @param budget     null: `most` is the only bound.
-    spool_queue(std::string_view directory, std::uint64_t most,
-                std::shared_ptr<disk_budget> budget) noexcept
+    spool_queue(std::string_view directory, std::uint64_t most, std::shared_ptr<disk_budget> budget)
         : directory_{directory}
         , most_blocks_{most / spool_block}
         , budget_{std::move(budget)} {}

@@ -66,6 +66,11 @@ unsigned passage::refuse_answer(std::error_code why) {
 }
 
 std::error_code passage::cut_answer(std::error_code why) {
+    if (const std::error_code source = exchange_->source_failure()) {
+        if (passing_) return source; // the client's fault
+        core_->report(gateway_event::trouble, backend_, "reading a stored body", source);
+        return make_error_code(errc::gateway_failed);
+    }
     const bool is_bad = why == errc::bad_response || why == errc::header_too_large;
     core_->report(is_bad ? gateway_event::bad_answer : gateway_event::failed, backend_,
                   "reading the body of an answer", why);
@@ -127,7 +132,7 @@ task<result<unsigned>> passage::pass_answer() {
 }
 
 task<result<unsigned>> passage::pass_chunked() {
-    const scratch memory = scratch::borrow(relay_piece);
+    scratch memory = scratch::borrow(relay_piece);
     std::size_t size = 0;
     bool has_ended = false;
     while (!has_ended && size < relay_piece) {
@@ -146,11 +151,13 @@ task<result<unsigned>> passage::pass_chunked() {
         if (!sent) co_return fail(sent);
         co_return 0U;
     }
-    if (here.empty()) co_return co_await pass_body();
+    if (here.empty()) {
+        memory = {};
+        co_return co_await pass_body();
+    }
     set_answer();
-    const result<> written = co_await write_all(answer_, here);
-    if (!written) co_return fail(written);
-    co_return co_await pass_on_at_once();
+    task<result<unsigned>> passing = pass_on_at_once(false, std::move(memory), size);
+    co_return co_await std::move(passing);
 }
 
 task<result<unsigned>> passage::pass_body() {
@@ -158,16 +165,13 @@ task<result<unsigned>> passage::pass_body() {
     if (const auto length = exchange_->content_length()) {
         answer_.set("Content-Length", *exchange_->fields().find("Content-Length"));
     }
+    // Without any, the body may take its time.
     const bool has_bytes = !exchange_->is_chunked() && exchange_->has_bytes();
-    if (!has_bytes) {
-        // The body may take its time.
-        const result<> sent = co_await exchange::of(asked_).send_head();
-        if (!sent) co_return fail(sent);
-    }
-    co_return co_await pass_on_at_once();
+    task<result<unsigned>> passing = pass_on_at_once(!has_bytes, {}, 0);
+    co_return co_await std::move(passing);
 }
 
-task<result<unsigned>> passage::pass_on_at_once() {
+task<result<unsigned>> passage::pass_on_at_once(bool head_first, scratch memory, std::size_t size) {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     if (!core_->options().streamed) {
         const ahead_limits limits{.memory = core_->options().answer_ahead,
@@ -178,6 +182,8 @@ task<result<unsigned>> passage::pass_on_at_once() {
                                       return lease_ && connections_->pools.is_full(lease_->index());
                                   }};
         read_ahead passing{*exchange_, answer_, limits};
+        if (head_first) passing.send_head_first();
+        if (size != 0) passing.begin_with(std::move(memory), size);
         const result<> passed = co_await passing.run();
         if (const std::error_code why = passing.disk_failure()) {
             core_->report_disk(why);
@@ -194,14 +200,19 @@ task<result<unsigned>> passage::pass_on_at_once() {
         if (!passing.is_reader_failure() || within.stopped()) co_return fail(passed);
         co_return fail(cut_answer(passed.error()));
     }
-    const scratch memory = scratch::borrow(relay_piece);
+    if (head_first) {
+        const result<> sent = co_await exchange::of(asked_).send_head();
+        if (!sent) co_return fail(sent);
+    }
+    if (memory.size() == 0) memory = scratch::borrow(relay_piece);
     for (;;) {
+        const result<> written = co_await write_all(answer_, {memory.data(), size});
+        if (!written) co_return fail(written);
         const result<std::size_t> count = co_await exchange_->read_some(memory);
         if (!count && count.error() == simplenet::errc::end_of_stream) co_return 0U;
         if (!count && within.stopped()) co_return fail(count);
         if (!count) co_return fail(cut_answer(count.error()));
-        const result<> written = co_await write_all(answer_, {memory.data(), *count});
-        if (!written) co_return fail(written);
+        size = *count;
     }
 }
 

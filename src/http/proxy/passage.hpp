@@ -12,6 +12,7 @@
 #include <simplenet/coro/task.hpp>
 #include <simplenet/http/request.hpp>
 #include <simplenet/http/response.hpp>
+#include <simplenet/io/scratch.hpp>
 #include <simplenet/stream/any_stream.hpp>
 #include <simplenet/stream/connection_pool.hpp>
 
@@ -87,7 +88,12 @@ private:
     [[nodiscard]] task<result<unsigned>> pass_chunked();
     /// What is left of the body, behind the head, or in one write with it.
     [[nodiscard]] task<result<unsigned>> pass_body();
-    [[nodiscard]] task<result<unsigned>> pass_on_at_once();
+    /// What is left of the body, while it arrives.
+    ///
+    /// @param head_first  The head leaves before the first byte is there.
+    /// @param memory      Its first `size` bytes come first.
+    [[nodiscard]] task<result<unsigned>> pass_on_at_once(bool head_first, scratch memory,
+                                                         std::size_t size);
     [[nodiscard]] task<result<unsigned>> pass_upgrade();
     [[nodiscard]] unsigned refuse_answer(std::error_code why);
     [[nodiscard]] std::error_code cut_answer(std::error_code why);

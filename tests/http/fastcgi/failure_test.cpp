@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -78,6 +79,30 @@ TEST_P(failure_test, no_connection_is_kept_when_others_have_waited_for_a_process
         next.send(answer_of(hello));
         EXPECT_TRUE(has_status(everything(each), 200));
     }
+}
+
+// A backend whose clients are slow looked busy, and got fewer requests.
+TEST_P(failure_test, a_backend_that_has_ended_its_answer_is_not_active) {
+    const std::string address = address_of(responder_);
+    const std::array backends{http::backend{address}};
+    const std::string root = root_path();
+    const http::fastcgi_handler php{{.backends = backends, .root = root}};
+    http::router routes;
+    routes.fallback(php);
+    serve(std::move(routes));
+    raw_peer client = request(); // reads nothing yet
+    raw_peer backend = responder_.accept();
+    static_cast<void>(take_request(backend));
+    const std::string part(65'000, 'x');
+    backend.send(out("Content-Type: text/plain\r\n\r\n"));
+    for (int each = 0; each < 200; ++each) // more than the kernel holds
+        backend.send(out(part));
+    EXPECT_EQ(php.backends().front().active, 1U);
+
+    backend.send(end());
+
+    EXPECT_TRUE(eventually([&] { return php.backends().front().active == 0; }));
+    EXPECT_TRUE(looks_complete(everything(client)));
 }
 
 // Four clients of four processes found each other waiting at every moment.
@@ -334,6 +359,23 @@ TEST_P(failure_test, a_server_may_end_at_every_stage) {
     receive_until(streaming, "hello");
     end_loops();
     EXPECT_FALSE(looks_complete(everything(streaming)));
+}
+
+// It looked like a failure of the backend, and of the handler.
+TEST_P(failure_test, a_client_that_breaks_off_behind_an_early_answer_is_no_failure_of_the_backend) {
+    serve_scripts({.streamed = true});
+    std::optional client{connect()};
+    client->send("POST /a.php HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhalf");
+    raw_peer backend = responder_.accept();
+    static_cast<void>(take_params(backend));
+    backend.send(out(hello));
+    receive_until(*client, "hello");
+
+    client.reset();
+
+    EXPECT_TRUE(eventually([&] { return server().statistics().open == 0; }));
+    EXPECT_EQ(reports_.count(http::gateway_event::failed), 0U);
+    EXPECT_EQ(server().statistics().failed, 0U);
 }
 
 TEST_P(failure_test, a_graceful_stop_waits_for_the_answer) {

@@ -2,6 +2,7 @@
 
 #include "http/gateway/backend_set.hpp"
 #include "http/gateway/read_ahead.hpp"
+#include "http/server/exchange.hpp"
 #include "http/server/http_test.hpp"
 #include "support/error_of.hpp"
 #include "sys/processors.hpp"
@@ -446,6 +447,35 @@ private:
     int count_ = 0;
 };
 
+/// Fills the socket of an answer behind the library's back.
+void fill_socket_of(http::response& answer) {
+    const int fd = http::detail::exchange::of(answer).native_handle();
+    const std::string noise(65536, '#');
+    while (::send(fd, noise.data(), noise.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+    }
+}
+
+// A client that had not read its last answer held the backend of the next one, by its head alone.
+TEST_P(read_ahead_test, a_head_that_cannot_leave_holds_no_source) {
+    constexpr std::size_t size = 100'000;
+    http::router routes;
+    routes.get("/", [&](http::request&, http::response& answer) -> task<result<>> {
+        fill_socket_of(answer);
+        counted_source source{size, errc::end_of_stream, taken_};
+        read_ahead forward{source, answer, ahead_limits{}};
+        forward.send_head_first();
+        co_return co_await forward.run();
+    });
+    serve(std::move(routes));
+    raw_peer client = connect_and_ask();
+
+    wait_until([&] { return taken_ == size; });
+
+    std::string all = rest_of(client);
+    all.erase(0, all.find_first_not_of('#'));
+    EXPECT_EQ(body_of_chunks(all), numbered(size));
+}
+
 TEST_P(read_ahead_test, each_piece_leaves_at_once) {
     std::atomic<int> gate = 0;
     http::router routes;
@@ -483,6 +513,17 @@ TEST(ignored_time_test, counts_the_time_in_which_something_is_offered) {
     EXPECT_EQ(ignored.until(begin + 13s), 1s);
     ignored.begin(begin + 14s, 0);
     EXPECT_EQ(ignored.until(begin + 16s), 2s);
+}
+
+// The bytes of an earlier answer that waits in the socket are not the client's either.
+TEST(ignored_time_test, a_client_that_takes_an_earlier_answer_takes_something) {
+    using http::detail::ignored_time;
+    constexpr ignored_time::time_point begin{};
+    ignored_time ignored;
+    ignored.begin(begin, -1'000'000);
+    ignored.offered(begin);
+    ignored.taken(begin + 1s, -1'000'000 + ignored_time::something);
+    EXPECT_EQ(ignored.until(begin + 2s), 1s);
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, read_ahead_test, all_backends, backend_name);

@@ -140,6 +140,27 @@ TEST_P(retry_test, a_streamed_body_is_not_repeated_once_it_has_begun) {
     EXPECT_FALSE(other->has_caller());
 }
 
+// It looked like a failure of the backend, and of the handler.
+TEST_P(retry_test, a_client_that_breaks_off_behind_an_early_answer_is_no_failure_of_the_backend) {
+    std::atomic<int> failed = 0;
+    const auto count = [](const http::gateway_report& report, void* context) {
+        if (report.kind == http::gateway_event::failed) ++*static_cast<std::atomic<int>*>(context);
+    };
+    serve_proxy({.streamed = true, .report = count, .context = &failed});
+    std::optional client{connect()};
+    client->send("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhalf");
+    std::string head;
+    raw_peer at = take_request(head);
+    at.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nearly");
+    EXPECT_TRUE(receive_until(*client, "early").ends_with("early"));
+
+    client.reset();
+
+    EXPECT_TRUE(eventually([&] { return server().statistics().open == 0; }));
+    EXPECT_EQ(failed, 0);
+    EXPECT_EQ(server().statistics().failed, 0U);
+}
+
 TEST_P(retry_test, whoever_refuses_connections_gets_no_requests) {
     serve_proxy({}, {}, {&backend(), &second_});
     second_.close();
