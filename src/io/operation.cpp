@@ -379,10 +379,11 @@ void operation::attempted(socket_record& of, bool over, std::size_t before) noex
     if (!of.is_open()) [[unlikely]] {
         error = ECANCELED;
     } else if (over) {
-        // It has its outcome. What a write has found at a deadline may be room of which no event
-        // tells, because it is little (tcp(7)): the next write looks for the rest of it.
-        const bool at_a_deadline = stopped != stop_reason::none && error == 0;
-        if (at_a_deadline && !reads && moved != before) of.writable = true;
+        // It has its outcome. What a write has found when it was stopped, as by its deadline, may
+        // be room of which no event tells, because it is little (tcp(7)): the next write looks for
+        // the rest of it.
+        const bool when_stopped = stopped != stop_reason::none && error == 0;
+        if (when_stopped && !reads && moved != before) of.writable = true;
     } else if (stopped != stop_reason::none) {
         error = error_number(stopped);
     } else if (can_go_on(of)) {

@@ -11,7 +11,7 @@
 namespace httpd {
 
 /// A histogram of durations from a microsecond to two minutes. Each power of two has 16 buckets of
-/// equal size, so a bucket is at most 1/16 wider than its lower end.
+/// equal size, so the width of a bucket is at most 1/16 of its lower end.
 struct duration_buckets {
     static constexpr unsigned first_power = 10; ///< 2^10 ns; shorter ones are in bucket 0
     static constexpr unsigned last_power = 36;  ///< 2^37 ns and longer ones are in the last bucket

@@ -116,7 +116,8 @@ void add_traffic(page& to, const traffic_figures& of) {
               of.bytes);
     to.single("simplenet_httpd_incomplete_answers_total", "counter",
               "Answers that have begun and were cut off.", of.incomplete);
-    to.single("simplenet_httpd_tls_requests_total", "counter", "Requests over TLS.", of.secure);
+    to.single("simplenet_httpd_tls_requests_total", "counter",
+              "Requests by https, to this server or to a trusted proxy.", of.secure);
     add_durations(to, of);
     if (of.sites.empty()) return;
     to.begin("simplenet_httpd_site_requests_total", "counter",

@@ -31,7 +31,7 @@ struct traffic_figures {
     status_classes requests{};
     std::uint64_t bytes = 0;      ///< Of bodies.
     std::uint64_t incomplete = 0; ///< Answers that have begun and were cut off.
-    std::uint64_t secure = 0;     ///< Over TLS.
+    std::uint64_t secure = 0;     ///< By https, to this server or to a trusted proxy.
     duration_counts durations{};  ///< Of requests with an answer.
     std::chrono::nanoseconds duration_sum{0};
     std::map<std::string, site_figures, std::less<>> sites;
