@@ -17,11 +17,7 @@ namespace simplenet::v0::http::detail {
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-/// The clock of the loop, by which its limits count.
-[[nodiscard]] clock::time_point now() noexcept {
-    return simplenet::detail::timed_queue::present();
-}
+using simplenet::detail::timed_queue; // its time is that of the limits
 
 class tunnel {
 public:
@@ -40,7 +36,7 @@ public:
                         co_await with_deadline(std::move(writing), moved_at_ + idle_);
                     if (count) {
                         left = left.subspan(*count);
-                        moved_at_ = now();
+                        moved_at_ = timed_queue::present();
                     } else if (within.stopped() || !other_has_moved(count.error())) {
                         co_return fail(count);
                     }
@@ -56,9 +52,9 @@ public:
             result<received> more = from.try_receive();
             if (more) {
                 bytes = *std::move(more);
-                moved_at_ = now();
+                moved_at_ = timed_queue::present();
             } else if (more.error() == simplenet::errc::end_of_stream) {
-                moved_at_ = now();
+                moved_at_ = timed_queue::present();
                 auto ending = to.shutdown_write();
                 co_return co_await with_timeout(std::move(ending), idle_);
             } else if (more.error() != std::errc::operation_would_block) {
@@ -72,11 +68,12 @@ private:
 
     /// Whether `why` is the end of this direction's time, but not of the other's.
     [[nodiscard]] bool other_has_moved(const std::error_code& why) const noexcept {
-        return why == simplenet::errc::deadline_exceeded && now() < moved_at_ + idle_;
+        return why == simplenet::errc::deadline_exceeded &&
+               timed_queue::present() < moved_at_ + idle_;
     }
 
     const std::chrono::nanoseconds idle_;
-    clock::time_point moved_at_ = now(); // a byte, in either direction
+    clock::time_point moved_at_ = timed_queue::present(); // a byte, in either direction
 };
 
 task<result<>> pass_both_ways(any_stream& client, any_stream& backend, received ahead,
