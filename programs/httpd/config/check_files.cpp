@@ -139,7 +139,7 @@ void check_choice(const tls_options& tls, const std::vector<certificate_facts>& 
 }
 
 void check_tls(const tls_options& tls, problems& found) {
-    bool readable = true;
+    bool readable = !tls.certificates.empty(); // else all were something else, which was told
     std::vector<certificate_facts> all;
     for (const certificate& each : tls.certificates) {
         // Missing ones have been told.

@@ -179,6 +179,12 @@ TEST_F(httpd_files_test, files_that_are_no_certificates_are_refused) {
     EXPECT_THAT(told_second, HasSubstr("garbage.pem\" has no certificate in PEM\n"));
 }
 
+// It used to end the program, also at a reload.
+TEST_F(httpd_files_test, a_list_without_any_certificate_is_told) {
+    EXPECT_THAT(told("root = \"www\"\n", "tls = [\"one.pem\", \"one.key\"]\n"),
+                HasSubstr("site.toml:3:8: `tls` "));
+}
+
 TEST_F(httpd_files_test, the_names_of_a_certificate_are_known) {
     const auto facts = facts_of(std::string{TLS_CERTIFICATES} + "/server.pem");
 

@@ -1,6 +1,7 @@
 // Whatever is in a file, reading it ends, and either says what is wrong or gives a configuration
 // that can be printed and read again.
 
+#include "httpd/config/check.hpp"
 #include "httpd/config/documents.hpp"
 #include "httpd/config/print.hpp"
 
@@ -65,6 +66,8 @@ TEST(httpd_mutation_test, wrong_files_are_told_and_correct_ones_can_be_printed) 
     for (int round = 0; round < 3000; ++round) {
         const std::string text = mutated(texts[random() % texts.size()], random);
         const reading_result read = httpd_tests::read(text);
+        problems of_files; // which are looked at in any case
+        check_files(read.configuration, of_files);
         if (!read.problems.can_start()) {
             EXPECT_NE(httpd_tests::problems_of(read), "");
             continue;
