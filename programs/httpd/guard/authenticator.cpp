@@ -2,11 +2,14 @@
 
 #include "httpd/guard/counted_address.hpp"
 
+#include <simplenet/core/error.hpp>
 #include <simplenet/runtime/run_on.hpp>
+#include <simplenet/threads/cross_channel.hpp>
 #include <simplenet/threads/thread_pool.hpp>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
@@ -76,22 +79,28 @@ public:
         attempt& operator=(const attempt&) = delete;
         ~attempt() { in_->end(proof_, from_); }
 
-        /// Blocks: the first call compares, others wait for it.
-        [[nodiscard]] bool matches() {
-            std::call_once(once_, [this] {
-                matches_ = in_->users_.matches(given_.user, given_.password);
-                if (matches_ && proof_) in_->remember(*proof_);
-            });
-            return matches_;
+        /// Whether the caller is the one that compares. Others wait for the end, without a thread.
+        [[nodiscard]] bool is_first() noexcept { return !begun_.exchange(true); }
+        /// Blocks for as long as the hash takes.
+        [[nodiscard]] verdict compare() {
+            const bool matches = in_->users_.matches(given_.user, given_.password);
+            if (matches && proof_) in_->remember(*proof_);
+            outcome_ = matches ? verdict::right : verdict::wrong;
+            return outcome_;
         }
+        /// Closed once the outcome is known, or never will be.
+        [[nodiscard]] simplenet::cross_channel<bool>& end() noexcept { return end_; }
+        /// busy: it was not compared, since its request was stopped before.
+        [[nodiscard]] verdict outcome() const noexcept { return outcome_; }
 
     private:
         const std::shared_ptr<memory> in_;
         const basic_credentials given_;
         const std::optional<digest> proof_;
         const counted_address from_;
-        std::once_flag once_;
-        bool matches_ = false;
+        std::atomic<bool> begun_ = false;
+        std::atomic<verdict> outcome_ = verdict::busy;
+        simplenet::cross_channel<bool> end_{0};
     };
 
     [[nodiscard]] const password_file& users() const noexcept { return users_; }
@@ -196,12 +205,23 @@ task<authenticator::verdict> authenticator::check(const basic_credentials& given
                                                   const simplenet::ip_address& from) {
     const std::optional<digest> proof = memory_->digest_of(given);
     if (proof && memory_->remembers(*proof)) co_return verdict::right;
-    auto attempt = memory_->begin(given, proof, counted_as(from));
+    const auto attempt = memory_->begin(given, proof, counted_as(from));
     if (!attempt) co_return verdict::busy;
-    auto compare = [attempt = std::move(attempt)]() -> result<bool> { return attempt->matches(); };
-    const result<bool> matches = co_await simplenet::run_on(hashing_pool(), compare);
-    if (!matches) co_return verdict::busy; // the request was stopped
-    co_return *matches ? verdict::right : verdict::wrong;
+    if (!attempt->is_first()) {
+        const auto ended = co_await attempt->end().receive();
+        // Otherwise the request was stopped.
+        const bool has_ended = !ended && ended.error() == simplenet::errc::end_of_stream;
+        co_return has_ended ? attempt->outcome() : verdict::busy;
+    }
+    // Closes the channel with the computation, also if that never begins.
+    std::shared_ptr<memory::attempt> computing{attempt.get(),
+                                               [attempt](auto* of) { of->end().close(); }};
+    auto compare = [](const std::shared_ptr<memory::attempt>& of) -> result<verdict> {
+        return of->compare();
+    };
+    const result<verdict> outcome =
+        co_await simplenet::run_on(hashing_pool(), compare, std::move(computing));
+    co_return outcome.value_or(verdict::busy); // the request was stopped
 }
 
 } // namespace httpd

@@ -22,7 +22,7 @@ namespace httpd {
 /// Requests wait for a thread in the order in which they came, at most 4 from one address (a
 /// network of 64 bits for IPv6), so that a client that guesses waits behind itself, and 256 in all;
 /// further ones are told to come again. Requests with credentials that are being checked wait for
-/// that, and are not counted: those of a page that a browser asks for at once.
+/// that, without a thread, and are not counted: those of a page that a browser asks for at once.
 class authenticator {
 public:
     explicit authenticator(password_file users);

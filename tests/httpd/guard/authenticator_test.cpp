@@ -106,6 +106,31 @@ TEST_P(authenticator_test, a_crowd_with_the_same_credentials_waits_for_one_hash)
     });
 }
 
+// Four requests with the same guess used to hold all threads, each waiting for the first one.
+TEST_P(authenticator_test, a_crowd_that_waits_for_one_hash_leaves_the_threads_to_others) {
+    std::string problem;
+    authenticator slow_and_fast{simplenet::or_throw(password_file::parse(
+        "ann:$2y$12$abcdefghijklmnopqrstuuHGaj8X0gyV0nNYEM.J5pTQDq3AfkM3W\n" // takes 250 ms
+        "bob:$5$rounds=1000$saltsalt$eKLZU9t9OoPWrqOQsoTIKG0aYkZ5rGOoOQhiIvoSWX2",
+        problem))};
+    run([&]() -> task<> {
+        const basic_credentials wrong{.user = "ann", .password = "guess"};
+        crowd guessing{slow_and_fast, std::vector<basic_credentials>(20, wrong)};
+        crowd other{slow_and_fast, {{.user = "bob", .password = "secret"}}, "192.0.2.2"};
+        bool is_over = false;
+        auto wait = [&]() -> task<> {
+            EXPECT_EQ((co_await guessing.verdicts())[verdict::wrong], 20);
+            is_over = true;
+        };
+        auto waiting = simplenet::spawn(wait());
+
+        EXPECT_EQ((co_await other.verdicts())[verdict::right], 1);
+
+        EXPECT_FALSE(is_over);
+        co_await waiting;
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, authenticator_test, simplenet::testing::all_backends,
                          simplenet::testing::backend_name);
 
