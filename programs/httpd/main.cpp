@@ -8,6 +8,9 @@
 #include <cstdlib>
 #include <string>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 namespace {
 
 constexpr int wrong_usage = 2;
@@ -17,6 +20,15 @@ void show(const httpd::reading_result& read, const httpd::command_line& line) {
     const std::string name = line.config.empty() ? "simplenet-httpd" : line.config;
     for (const httpd::problem& each : read.problems.sorted())
         std::fprintf(stderr, "%s\n", to_text(each, name).c_str());
+}
+
+// A descriptor that is missing would be the next file or socket, and get what is printed.
+void open_standard_descriptors() {
+    while (true) {
+        const int opened = ::open("/dev/null", O_RDWR);
+        if (opened > STDERR_FILENO) ::close(opened);
+        if (opened < 0 || opened > STDERR_FILENO) return;
+    }
 }
 
 int check(const httpd::reading_result& read, const httpd::command_line& line) {
@@ -29,6 +41,7 @@ int check(const httpd::reading_result& read, const httpd::command_line& line) {
 } // namespace
 
 int main(int argc, char** argv) {
+    open_standard_descriptors();
     const httpd::command_line line = httpd::parse_command_line(argc, argv);
     using httpd::command;
     if (line.command == command::done || line.command == command::wrong) {

@@ -24,7 +24,7 @@ struct access_entry {
     std::uint64_t body_bytes = 0;
     std::chrono::nanoseconds duration{0}; ///< From the first byte of the head to the end.
     bool complete = false;                ///< The whole answer was taken.
-    bool secure = false;                  ///< TLS.
+    bool secure = false;                  ///< By https, to this server or to a trusted proxy.
     std::string_view site;                ///< The first name of the site that has answered.
 };
 

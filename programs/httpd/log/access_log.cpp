@@ -65,13 +65,7 @@ public:
         , errors_{options.errors} {}
 
     /// Before anything else.
-    [[nodiscard]] simplenet::result<> configure(std::string path, log_format format) {
-        std::shared_ptr<log_file> file;
-        if (path != "off") {
-            auto opened = log_file::open(std::move(path), STDOUT_FILENO);
-            if (!opened) return simplenet::fail(opened);
-            file = std::move(*opened);
-        }
+    void write_to(std::shared_ptr<log_file> file, log_format format) {
         {
             const std::lock_guard held{mutex_};
             off_.store(file == nullptr, std::memory_order_relaxed);
@@ -80,7 +74,6 @@ public:
             generation_.store(next_generation(), std::memory_order_release);
         }
         wake_.wake(); // to leave the old file
-        return {};
     }
 
     void append(const access_entry& entry) noexcept {
@@ -322,10 +315,12 @@ void access_log::state::reopen_file() {
         lanes = lanes_;
     }
     if (!file) return;
-    if (auto opened = file->reopen(); !opened) {
+    const auto opened = file->reopen();
+    if (!opened) {
         return tell(log_level::error, "cannot open the access log again",
                     {{"path", file->path()}, {"error", opened.error()}});
     }
+    if (!*opened) return;
     for (const auto& each : lanes)
         if (each->file == file) each->begun = 0; // whole in the new file
 }
@@ -393,8 +388,9 @@ void access_log::state::close_files() noexcept {
 
 simplenet::result<access_log> access_log::open(access_log_options options) {
     auto made = std::make_shared<state>(options);
-    if (auto opened = made->configure(std::move(options.path), options.format); !opened)
-        return simplenet::fail(opened);
+    auto opened = open_file(std::move(options.path));
+    if (!opened) return simplenet::fail(opened);
+    made->write_to(*std::move(opened), options.format);
     const auto error = start_writer(made->thread, "access log", [made] { made->run(); });
     if (error) return simplenet::fail(error);
     return access_log{std::move(made)};
@@ -415,8 +411,13 @@ void access_log::append(const access_entry& entry) noexcept {
     state_->append(entry);
 }
 
-simplenet::result<> access_log::configure(std::string path, log_format format) {
-    return state_->configure(std::move(path), format);
+simplenet::result<std::shared_ptr<log_file>> access_log::open_file(std::string path) {
+    if (path == "off") return std::shared_ptr<log_file>{};
+    return log_file::open(std::move(path), STDOUT_FILENO);
+}
+
+void access_log::write_to(std::shared_ptr<log_file> file, log_format format) {
+    state_->write_to(std::move(file), format);
 }
 
 void access_log::reopen() noexcept {

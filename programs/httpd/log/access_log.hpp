@@ -14,6 +14,8 @@
 
 namespace httpd {
 
+class log_file;
+
 class error_log;
 
 /// How an access log is written.
@@ -52,12 +54,14 @@ public:
     /// Never blocks. A line for which there is no room is dropped and counted.
     void append(const access_entry& entry) noexcept;
 
-    /// Lines that are appended from here on go to `path`, in this format; those before to where
-    /// they belong. On failure nothing changes.
+    /// What write_to() takes; null: `path` is "off". The log goes on as before.
     ///
     /// @par Errors
     /// - Those of open(2).
-    [[nodiscard]] simplenet::result<> configure(std::string path, log_format format);
+    [[nodiscard]] static simplenet::result<std::shared_ptr<log_file>> open_file(std::string path);
+    /// Lines that are appended from here on go to `file`, in this format; those before to where
+    /// they belong.
+    void write_to(std::shared_ptr<log_file> file, log_format format);
 
     /// Opens the file again, soon, by its path: after a rotation. If that fails the old file stays,
     /// and `options.errors` is told.

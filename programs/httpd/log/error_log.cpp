@@ -95,7 +95,7 @@ char* append_value(char* to, std::string_view text) noexcept {
     return to;
 }
 
-/// The message of an error, which spdlog's thread and ours make without throwing.
+/// The message of an error, which callers and our thread make without throwing.
 std::string message_of(std::error_code error) noexcept {
     try {
         return error.message();
@@ -118,13 +118,7 @@ public:
             "%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc, "\n"));
     }
 
-    [[nodiscard]] simplenet::result<> configure(std::string path, log_level level) {
-        std::shared_ptr<log_file> file;
-        if (path != "off") {
-            auto opened = log_file::open(std::move(path), STDERR_FILENO);
-            if (!opened) return simplenet::fail(opened);
-            file = std::move(*opened);
-        }
+    void write_to(std::shared_ptr<log_file> file, log_level level) {
         {
             const std::lock_guard held{mutex_};
             file_ = std::move(file);
@@ -132,7 +126,6 @@ public:
             level_.store(level, std::memory_order_relaxed);
         }
         wake_.wake();
-        return {};
     }
 
     [[nodiscard]] bool is_enabled(log_level level) const noexcept {
@@ -323,8 +316,9 @@ void error_log::state::collect() {
 void error_log::state::tell_dropped() {
     const std::uint64_t sum = dropped();
     if (sum == told_dropped_) return;
-    tell(log_level::warning,
-         "messages of this log were lost count=" + std::to_string(sum - told_dropped_));
+    if (is_enabled(log_level::warning))
+        tell(log_level::warning,
+             "messages of this log were lost count=" + std::to_string(sum - told_dropped_));
     told_dropped_ = sum;
 }
 
@@ -337,6 +331,7 @@ void error_log::state::tell_suppressed(bool is_last) {
     // Before the counts are taken: what is suppressed from here on leads to another summary.
     any_suppressed_.store(false);
     kinds_.take_suppressed([this](std::string_view kind, std::uint64_t count) {
+        if (!is_enabled(log_level::warning)) return;
         tell(log_level::warning,
              std::string{kind}.append(": and ").append(std::to_string(count)).append(" more"));
     });
@@ -366,10 +361,12 @@ void error_log::state::reopen_file() {
         file = file_;
     }
     if (!file) return;
-    if (auto opened = file->reopen(); !opened) {
-        tell(log_level::error,
-             "cannot open the error log again error=\"" + opened.error().message() + '"');
+    const auto opened = file->reopen();
+    if (!opened) {
+        return tell(log_level::error,
+                    "cannot open the error log again error=\"" + opened.error().message() + '"');
     }
+    if (!*opened) return;
     // A line of which the old file has a part is whole in the new one.
     if (written_ != 0) {
         const auto last = std::string_view{lines_}.substr(0, written_).rfind('\n');
@@ -415,8 +412,9 @@ void error_log::state::run() noexcept {
 
 simplenet::result<error_log> error_log::open(error_log_options options) {
     auto made = std::make_shared<state>(options);
-    if (auto opened = made->configure(std::move(options.path), options.level); !opened)
-        return simplenet::fail(opened);
+    auto opened = open_file(std::move(options.path));
+    if (!opened) return simplenet::fail(opened);
+    made->write_to(*std::move(opened), options.level);
     const auto error = start_writer(made->thread, "error log", [made] { made->run(); });
     if (error) return simplenet::fail(error);
     return error_log{std::move(made)};
@@ -440,8 +438,13 @@ void error_log::write(log_level level, log_message message,
     if (state_->is_enabled(level)) state_->write(level, message.text(), fields);
 }
 
-simplenet::result<> error_log::configure(std::string path, log_level level) {
-    return state_->configure(std::move(path), level);
+simplenet::result<std::shared_ptr<log_file>> error_log::open_file(std::string path) {
+    if (path == "off") return std::shared_ptr<log_file>{};
+    return log_file::open(std::move(path), STDERR_FILENO);
+}
+
+void error_log::write_to(std::shared_ptr<log_file> file, log_level level) {
+    state_->write_to(std::move(file), level);
 }
 
 void error_log::reopen() noexcept {

@@ -18,6 +18,8 @@
 
 namespace httpd {
 
+class log_file;
+
 /// A key and a value behind a message. The value is borrowed; a text comes from outside, and may
 /// contain any byte.
 class log_field {
@@ -68,7 +70,7 @@ struct error_log_options {
     std::string path = "-"; ///< "-": standard error; "off": nowhere.
     log_level level = log_level::info;
     /// Messages of one kind in a second; what exceeds that is counted, and told in one line. 0: no
-    /// limit. Debug messages have none.
+    /// limit.
     unsigned per_second = 20;
     /// Of messages that wait, for each thread that writes some. Bytes.
     std::size_t buffer = std::size_t{64} * 1024;
@@ -99,11 +101,13 @@ public:
     void write(log_level level, log_message message,
                std::initializer_list<log_field> fields = {}) noexcept;
 
-    /// On failure nothing changes.
+    /// What write_to() takes; null: `path` is "off". The log goes on as before.
     ///
     /// @par Errors
     /// - Those of open(2).
-    [[nodiscard]] simplenet::result<> configure(std::string path, log_level level);
+    [[nodiscard]] static simplenet::result<std::shared_ptr<log_file>> open_file(std::string path);
+    /// From here on.
+    void write_to(std::shared_ptr<log_file> file, log_level level);
 
     /// Opens the file again, soon, by its path: after a rotation. If that fails the old file stays,
     /// and says so.

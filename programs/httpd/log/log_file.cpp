@@ -46,13 +46,13 @@ simplenet::result<std::shared_ptr<log_file>> log_file::open(std::string path, in
     return made;
 }
 
-simplenet::result<> log_file::reopen() {
-    if (!owned_) return {};
+simplenet::result<bool> log_file::reopen() {
+    if (!owned_) return false;
     auto opened = open_path(path_);
     if (!opened) return simplenet::fail(opened);
     owned_ = std::move(*opened);
     look_at();
-    return {};
+    return true;
 }
 
 void log_file::look_at() noexcept {

@@ -40,8 +40,10 @@ public:
     [[nodiscard]] std::size_t write(std::string_view lines, std::chrono::milliseconds patience,
                                     std::error_code& why) noexcept;
 
-    /// Opens the path again; on failure the old file stays. Does nothing for "-".
-    [[nodiscard]] simplenet::result<> reopen();
+    /// Opens the path again; on failure the old file stays.
+    ///
+    /// @return False for "-", where lines go on as before.
+    [[nodiscard]] simplenet::result<bool> reopen();
 
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 

@@ -3,6 +3,7 @@
 #include <simplenet/coro/spawn.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <ranges>
 #include <stdexcept>
@@ -21,9 +22,11 @@ using simplenet::task;
 
 namespace {
 
-/// Whether a server for one can go on as a server for the other.
+/// Whether a server for one can go on as a server for the other, and its connections, whose clients
+/// would be let in today, too.
 bool is_same_kind(const listener& left, const listener& right) noexcept {
     return left.address == right.address && left.tls.has_value() == right.tls.has_value() &&
+           (!left.tls || left.tls->client_ca == right.tls->client_ca) &&
            left.proxy_protocol == right.proxy_protocol &&
            left.proxy_from.texts == right.proxy_from.texts;
 }
@@ -41,10 +44,14 @@ http::router router_of(const configuration& with, const listener& at,
 
 } // namespace
 
-listening_sockets listener_set::sockets_for(const listener& at, address_sockets& left) const {
-    auto sockets = copy_sockets(at.address); // of another kind of server
-    if (!sockets) refuse(at, sockets.error());
-    if (!sockets->empty()) return *std::move(sockets);
+listening_sockets listener_set::sockets_for(const listener& at, const passed_sockets& passed,
+                                            address_sockets& left) const {
+    std::array there{passed.copy(at.address),
+                     copy_sockets(at.address)}; // of another kind of server
+    for (auto& sockets : there) {
+        if (!sockets) refuse(at, sockets.error());
+        if (!sockets->empty()) return *std::move(sockets);
+    }
     // Several may have the same address with port 0, and each gets a port of its own.
     if (left.at == at.address && at.address.port() != 0) return std::exchange(left.sockets, {});
     simplenet::listen_options options;
@@ -76,17 +83,15 @@ listener_set::change listener_set::prepare(const configuration& with,
             served_, [&](const served& one) { return is_same_kind(one.is, each) && is_free(one); });
         if (there != served_.end()) {
             made.goes_on = &*there;
-        } else if (passed.has(each.address)) {
-            made.takes_passed = true;
         } else {
-            made.sockets = sockets_for(each, left);
+            made.sockets = sockets_for(each, passed, left);
         }
         next.plans_.push_back(std::move(made));
     }
     return next;
 }
 
-std::unique_ptr<http::server> listener_set::begin(planned& by, passed_sockets& passed) {
+std::unique_ptr<http::server> listener_set::begin(planned& by) {
     const std::vector<std::string_view> from{by.is.proxy_from.texts.begin(),
                                              by.is.proxy_from.texts.end()};
     http::server_options options = by.options;
@@ -95,9 +100,7 @@ std::unique_ptr<http::server> listener_set::begin(planned& by, passed_sockets& p
 #if SIMPLENET_HTTPD_TLS
     if (by.context) options.tls = &*by.context;
 #endif
-    listening_sockets sockets =
-        by.takes_passed ? passed.take(by.is.address) : std::move(by.sockets);
-    auto server = http::server::adopt(group_, std::move(sockets), std::move(by.routes), options);
+    auto server = http::server::adopt(group_, std::move(by.sockets), std::move(by.routes), options);
     if (!server) refuse(by.is, server.error()); // none of the options can be wrong
     return std::make_unique<http::server>(*std::move(server));
 }
@@ -114,14 +117,14 @@ void listener_set::forget_ended() {
     std::erase_if(ending_, [](const auto& each) { return each->statistics().open == 0; });
 }
 
-void listener_set::commit(change next, passed_sockets& passed) {
+void listener_set::commit(change next) {
     forget_ended();
     std::vector<served> now;
     now.reserve(next.plans_.size());
     ending_.reserve(ending_.size() + served_.size());
     for (planned& each : next.plans_) {
         std::unique_ptr<http::server> server;
-        if (each.goes_on == nullptr) server = begin(each, passed);
+        if (each.goes_on == nullptr) server = begin(each);
         now.push_back({.is = each.is, .server = std::move(server)});
     }
     // Nothing fails from here on but memory.

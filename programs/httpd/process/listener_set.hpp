@@ -48,23 +48,23 @@ public:
 
     class change;
 
-    /// Everything of a change that can fail; what is served stays as it is, and so does `passed`.
+    /// Everything of a change that can fail; what is served stays as it is.
     ///
     /// Throws std::runtime_error or std::system_error if a certificate cannot be used or an address
     /// not be listened at; what() says which.
     ///
-    /// @param passed  What is at its address is used in place of a new socket.
+    /// @param passed  A copy of what is at its address is used in place of a new socket.
     /// @param left  Sockets that another server of this process leaves, likewise.
     [[nodiscard]] change prepare(const configuration& with,
                                  const std::shared_ptr<const sites>& what,
                                  const passed_sockets& passed, address_sockets left);
     /// Serves `next`. Addresses that are served already go on without losing a connection: from its
     /// next request on each is served by the new configuration. An address whose kind has changed
-    /// (TLS, PROXY protocol) gets a new server on the same sockets; the old one ends as shutdown()
-    /// does, and so do those of addresses that are no longer wanted.
+    /// (TLS, the issuer of its clients, PROXY protocol) gets a new server on the same sockets; the
+    /// old one ends as shutdown() does, and so do those of addresses that are no longer wanted.
     ///
-    /// @pre Nothing was committed since `next` was prepared, with the same `passed`.
-    void commit(change next, passed_sockets& passed);
+    /// @pre Nothing was committed since `next` was prepared.
+    void commit(change next);
 
     /// Copies of the sockets of the listener at `at`, an address as in the configuration; empty:
     /// there is none.
@@ -95,9 +95,10 @@ private:
     };
     struct planned;
 
-    [[nodiscard]] listening_sockets sockets_for(const listener& at, address_sockets& left) const;
-    [[nodiscard]] std::unique_ptr<simplenet::http::server> begin(planned& by,
-                                                                 passed_sockets& passed);
+    /// Of the service manager, of another kind of server, of `left`, or new ones.
+    [[nodiscard]] listening_sockets sockets_for(const listener& at, const passed_sockets& passed,
+                                                address_sockets& left) const;
+    [[nodiscard]] std::unique_ptr<simplenet::http::server> begin(planned& by);
     /// Lets what no server needs any more go.
     void forget_ended();
 
@@ -112,8 +113,7 @@ private:
 struct listener_set::planned {
     listener is;
     served* goes_on = nullptr; // replaced in place; else there is a new server,
-    bool takes_passed = false; // on sockets of the service manager
-    listening_sockets sockets; // or on these
+    listening_sockets sockets; // on these
     simplenet::http::router routes;
     simplenet::http::server_options options;
 #if SIMPLENET_HTTPD_TLS

@@ -2,14 +2,19 @@
 
 #include <simplenet/server/inherited_listeners.hpp>
 
-#include <algorithm>
+#include <cerrno>
+#include <system_error>
 #include <utility>
+#include <vector>
+
+#include <fcntl.h>
 
 namespace httpd {
 
 using simplenet::endpoint;
 using simplenet::fail;
 using simplenet::result;
+using simplenet::unique_fd;
 using simplenet::nonblocking::tcp_listener;
 
 result<passed_sockets> passed_sockets::take_all() {
@@ -33,18 +38,14 @@ bool is_at(const tcp_listener& socket, const endpoint& at) noexcept {
 
 } // namespace
 
-bool passed_sockets::has(const endpoint& at) const {
-    return std::ranges::any_of(sockets_, [&](const tcp_listener& each) { return is_at(each, at); });
-}
-
-listening_sockets passed_sockets::take(const endpoint& at) {
-    listening_sockets taken;
-    listening_sockets others;
-    for (auto& each : sockets_) {
-        (is_at(each, at) ? taken : others).push_back(std::move(each));
+result<listening_sockets> passed_sockets::copy(const endpoint& at) const {
+    std::vector<unique_fd> copies;
+    for (const tcp_listener& each : sockets_) {
+        if (!is_at(each, at)) continue;
+        copies.emplace_back(::fcntl(each.native_handle(), F_DUPFD_CLOEXEC, 0));
+        if (!copies.back()) return fail(std::error_code{errno, std::system_category()});
     }
-    sockets_ = std::move(others);
-    return taken;
+    return adopt_all(std::move(copies));
 }
 
 } // namespace httpd

@@ -230,7 +230,7 @@ void program::serve(const configuration& with) {
         status_.reset();
         status_at_.reset();
     }
-    listeners_.commit(std::move(next), passed_);
+    listeners_.commit(std::move(next));
     sites_ = std::move(made);
     board_->set_sources(std::move(figures));
     if (!moves_status && status_) status_->replace(board_, with.status_hosts);
@@ -351,19 +351,11 @@ void program::reload() {
 }
 
 void program::change_to(const configuration& next) {
-    const auto set_logs = [this](const log_options& to) {
-        const result<> errors = errors_.configure(to.error, to.level);
-        if (!errors) throw failure(to.error, errors.error());
-        const result<> access = access_.configure(to.access, to.format);
-        if (!access) throw failure(to.access, access.error());
-    };
-    try {
-        set_logs(next.log);
-        serve(next);
-    } catch (...) {
-        set_logs(now_.log);
-        throw;
-    }
+    auto errors = value_or_throw(error_log::open_file(next.log.error), next.log.error);
+    auto access = value_or_throw(access_log::open_file(next.log.access), next.log.access);
+    serve(next);
+    errors_.write_to(std::move(errors), next.log.level);
+    access_.write_to(std::move(access), next.log.format);
     const bool is_same_user = next.user.has_value() == now_.user.has_value() &&
                               (!next.user || next.user->uid == now_.user->uid);
     if (next.workers != now_.workers || next.pin != now_.pin || !is_same_user) {

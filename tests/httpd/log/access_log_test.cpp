@@ -245,7 +245,7 @@ TEST_F(access_log_test, the_error_log_is_told_when_lines_cannot_be_written) {
     append(log, "1");
     ASSERT_TRUE(eventually([&] { return lines_of(errors_path).size() == 1; }));
 
-    ASSERT_TRUE(log.configure(path_, log_format::combined));
+    log.write_to(simplenet::or_throw(access_log::open_file(path_)), log_format::combined);
     append(log, "2");
     ASSERT_TRUE(eventually([&] { return lines_of(errors_path).size() == 2; }));
     EXPECT_EQ(log.dropped(), 1U);
@@ -262,7 +262,7 @@ TEST_F(access_log_test, another_path_and_format_hold_from_the_next_line_on) {
     auto& log = open();
     append(log, "before");
 
-    ASSERT_TRUE(log.configure(path_ + ".json", log_format::json));
+    log.write_to(simplenet::or_throw(access_log::open_file(path_ + ".json")), log_format::json);
     append(log, "after");
     close();
 
@@ -286,8 +286,8 @@ TEST_F(access_log_test, each_line_is_where_its_format_belongs_while_threads_writ
     }
 
     for (int round = 0; round < 20; ++round) {
-        ASSERT_TRUE(log.configure(path_ + ".json", log_format::json));
-        ASSERT_TRUE(log.configure(path_, log_format::combined));
+        log.write_to(simplenet::or_throw(access_log::open_file(path_ + ".json")), log_format::json);
+        log.write_to(simplenet::or_throw(access_log::open_file(path_)), log_format::combined);
     }
     enough = true;
     writers.clear();
@@ -304,7 +304,7 @@ TEST_F(access_log_test, each_line_is_where_its_format_belongs_while_threads_writ
 TEST_F(access_log_test, nothing_changes_if_the_new_path_cannot_be_opened) {
     auto& log = open();
 
-    EXPECT_EQ(error_of(log.configure(directory_ / "no/directory", log_format::json)),
+    EXPECT_EQ(error_of(access_log::open_file(directory_ / "no/directory")),
               std::errc::no_such_file_or_directory);
     append(log, "1");
     close();
@@ -316,11 +316,11 @@ TEST_F(access_log_test, can_be_turned_off_and_on) {
     auto& log = open({.path = "off"});
     append(log, "nowhere");
 
-    ASSERT_TRUE(log.configure(path_, log_format::combined));
+    log.write_to(simplenet::or_throw(access_log::open_file(path_)), log_format::combined);
     append(log, "1");
-    ASSERT_TRUE(log.configure("off", log_format::combined));
+    log.write_to(simplenet::or_throw(access_log::open_file("off")), log_format::combined);
     append(log, "nowhere");
-    ASSERT_TRUE(log.configure(path_, log_format::combined));
+    log.write_to(simplenet::or_throw(access_log::open_file(path_)), log_format::combined);
     append(log, "2");
     EXPECT_EQ(log.dropped(), 0U);
     close();

@@ -3,8 +3,10 @@
 import http.client
 import os
 import pwd
+import re
 import signal
 import socket
+import subprocess
 import threading
 import time
 import unittest
@@ -53,6 +55,20 @@ class start_test(support.TestCase):
             with self.start(listener=passed) as server:
                 self.assertEqual(get(port)[1], "front page")
                 self.assertEqual(server.port(), port)
+
+    def test_what_is_printed_goes_into_no_log(self):
+        self.configure(site='[log]\nerror = "error.log"\naccess = "-"')
+        command = f"exec {support.program()} --config {self.path('httpd.toml')} <&- >&- 2>&-"
+        self.write("error.log", "")
+        server = subprocess.Popen(["sh", "-c", command])
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        support.wait_until(lambda: "ready" in self.read("error.log"), "the start")
+        at = re.search(r"http://127.0.0.1:(\d+)/", self.read("error.log"))
+        self.assertEqual(get(int(at[1]), "/seen")[0], 404)
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(support.LIMIT), 0)
+        self.assertNotIn("/seen", self.read("error.log"))
 
     def test_the_service_manager_is_told(self):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
@@ -116,6 +132,31 @@ class reload_test(support.TestCase):
                 self.write("httpd.toml", self.read("httpd.toml").split("[[site]]")[0] + "[[site]]\n" + wrong)
                 server.reload(" error not reloaded")
                 self.assertEqual(get(server.port())[2]["X-A"], "one")
+
+    def test_a_wrong_configuration_leaves_the_logs(self):
+        self.configure(site='[log]\naccess = "access.log"')
+        with self.start() as server, socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            at = f'[[listen]]\naddress = "127.0.0.1:{taken.getsockname()[1]}"'
+            self.configure(listen='address = "127.0.0.1:0"\n' + at, site='[log]\naccess = "other.log"')
+            server.reload(" error not reloaded")
+            get(server.port(), "/seen")
+            support.wait_until(lambda: "/seen" in self.read("access.log"), "the line")
+            self.assertEqual(self.read("other.log"), "")
+
+    def test_a_socket_of_the_service_manager_is_used_again(self):
+        with socket.socket() as passed:
+            passed.bind(("127.0.0.1", 0))
+            passed.listen()
+            port = passed.getsockname()[1]
+            self.configure(listen=f'address = "127.0.0.1:{port}"')
+            with self.start(listener=passed) as server:
+                self.configure()
+                server.reload()
+                self.configure(listen=f'address = "127.0.0.1:{port}"')
+                server.reload()
+                self.assertEqual(get(port)[1], "front page")
 
     def test_listeners_come_and_go(self):
         ports = [support.free_port() for _ in range(3)]
