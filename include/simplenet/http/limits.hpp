@@ -13,7 +13,7 @@ namespace simplenet::v0::http {
 
 /// Limits on requests, and on the time that clients may take. Sizes are bytes. All are on by
 /// default but `last_request`; 0 turns off `body`, `requests_per_connection`, `minimum_rate` and
-/// each time.
+/// each time but `last_request`.
 struct limits {
     /// The request line; a longer one is answered with 414.
     std::size_t request_line = std::size_t{8} * 1024;

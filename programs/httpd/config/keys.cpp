@@ -255,8 +255,10 @@ constexpr key rate_keys[]{
      .type = value_type::integer,
      .stored = stored_in<&rate_limit::requests>(),
      .maximum = 1'000'000'000,
-     .description = "The requests that one address may send in the time of `per`; further ones get "
-                    "429. IPv6 addresses count by /64. 0: no limit."},
+     .description =
+         "How many requests one address may send in the time of `per`, at equal distances: "
+         "60 in `1m` is one in each second. Sooner ones get 429, unless `burst` lets "
+         "them through. IPv6 addresses count by /64. 0: no limit."},
     {.name = "per",
      .type = value_type::duration,
      .stored = stored_in<&rate_limit::per>(),
@@ -267,7 +269,9 @@ constexpr key rate_keys[]{
      .type = value_type::integer,
      .stored = stored_in<&rate_limit::burst>(),
      .maximum = 1'000'000'000,
-     .description = "How many more may come at once."},
+     .description =
+         "How many may come ahead of their time. A page asks for its files at once. A reload "
+         "begins anew."},
 };
 
 constexpr key redirect_keys[]{
@@ -502,7 +506,8 @@ constexpr key site_keys[]{
      .stored = stored_in<&site::trusted>(),
      .description =
          "Proxies whose fields `X-Forwarded-*`, else `Forwarded`, else `X-Real-IP` count. Those of "
-         "others are dropped. A proxy that sets only `Forwarded` must remove the rest."},
+         "others are dropped. Such a proxy must set each of these fields or remove it: one that it "
+         "passes on as it came lets clients choose their address."},
     {.name = "allow",
      .type = value_type::addresses,
      .stored = stored_in<&site::allow>(),
@@ -620,7 +625,7 @@ constexpr key limits_keys[]{
         "headers_within",
         "The time for a whole head: of the first request from the accept, of later "
         "ones from their first byte; then 408. 0: no limit, as for all times "
-        "here."),
+        "here but `last_request`."),
     limit_time<&limits::body_idle>("body_idle", "The time without a byte of a body; then 408."),
     limit_time<&limits::keep_alive>(
         "keep_alive", "The time without a request on a connection; then it is closed."),
@@ -628,7 +633,7 @@ constexpr key limits_keys[]{
                                                 "an answer waits; then the connection is reset."),
     limit_time<&limits::last_request>(
         "last_request", "When the program stops: how long a kept connection still accepts one "
-                        "more request, which may be on its way."),
+                        "more request, which may be on its way. 0: it is closed at once."),
     limit_time<&limits::linger>("linger",
                                 "How long a client may go on sending after an answer that "
                                 "did not wait for the whole request."),

@@ -23,7 +23,7 @@ struct server_figures {
 
 /// A backend of a route.
 struct upstream_figures {
-    std::string site;  ///< The first name of the site; may be empty.
+    std::string site;  ///< The first name of the site; "-": it has none.
     std::string route; ///< The match of the route, as in the configuration.
     simplenet::http::backend_status backend;
 };

@@ -130,7 +130,7 @@ void add_traffic(page& to, const traffic_figures& of) {
         to.add(site.bytes, {{"site", name}});
 }
 
-/// Servers with one address, as there may be for a moment after a reload, are one.
+/// Servers with one address are one.
 using servers_by_address = std::map<std::string, simplenet::http::server_statistics, std::less<>>;
 
 servers_by_address by_address(const std::vector<server_figures>& servers) {
