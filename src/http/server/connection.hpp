@@ -74,7 +74,8 @@ task<> close_behind_answer(Stream& stream, ending how, limits with) {
     // A client that keeps its connections for later does not close at once: it must not hold up the
     // end of the server.
     constexpr std::chrono::nanoseconds settling = std::chrono::seconds{1};
-    const bool settles = how == ending::settle && with.linger_idle > settling;
+    const bool has_limit = with.linger_idle > std::chrono::nanoseconds::zero();
+    const bool settles = how == ending::settle && (!has_limit || with.linger_idle > settling);
     stream.set_idle_timeout(settles ? settling : with.linger_idle);
     // A time of 0 means no limit to users, and no time at all to linger_options.
     const auto time =
