@@ -18,6 +18,7 @@
 #include <simplenet/runtime/run.hpp>
 #include <simplenet/runtime/signal_set.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -122,7 +123,7 @@ void report_gateway(const http::gateway_report& report, void* context) {
 
 class program {
 public:
-    program(const command_line& line, const configuration& first);
+    program(const command_line& line, const reading_result& first);
 
     [[nodiscard]] task<> attend();
 
@@ -144,6 +145,7 @@ private:
     const command_line& line_;
     simplenet::signal_set signals_; // before there are threads
     passed_sockets passed_;
+    const configuration first_; // of it, what a reload cannot change goes on
     configuration now_;
     error_log errors_;
     access_log access_;
@@ -157,24 +159,33 @@ private:
     std::optional<status_server> status_;
 };
 
-/// A reload reads everything again, as the user that the program has become.
-void check_access(const configuration& of) {
+/// A reload reads everything again, as the user that the program has become. `first` is what was
+/// found before.
+void check_access(const reading_result& first) {
+    const configuration& of = first.configuration;
     problems found;
     check_files(of, found);
     if (!of.file.empty() && ::access(of.file.c_str(), R_OK) != 0)
         found.add({}, "the file itself: " + std::generic_category().message(errno));
-    if (found.can_start()) return;
+    const auto is_new = [said = first.problems.sorted()](const problem& one) {
+        return std::ranges::find(said, one.text, &problem::text) == said.end();
+    };
+    if (found.can_start()) {
+        for (const problem& each : found.sorted())
+            if (is_new(each)) std::fprintf(stderr, "%s\n", to_text(each, of.file).c_str());
+        return;
+    }
     std::string all = "as the user " + of.user->name + ", a reload could not read:";
     for (const problem& each : found.sorted())
         if (each.severity == severity::error) all += '\n' + to_text(each, of.file);
     throw std::runtime_error{all};
 }
 
-passed_sockets take_passed_and_become_user(const configuration& first) {
+passed_sockets take_passed_and_become_user(const reading_result& first) {
     auto passed = value_or_throw(passed_sockets::take_all(), "sockets of the service manager");
-    if (first.user) {
-        const result<> became = become(*first.user);
-        if (!became) throw failure("cannot become the user " + first.user->name, became.error());
+    if (const auto& user = first.configuration.user) {
+        const result<> became = become(*user);
+        if (!became) throw failure("cannot become the user " + user->name, became.error());
         check_access(first);
     }
     return passed;
@@ -196,17 +207,18 @@ simplenet::event_loop_group make_group(const configuration& of) {
         "cannot start the loops");
 }
 
-program::program(const command_line& line, const configuration& first)
+program::program(const command_line& line, const reading_result& first)
     : line_{line}
     , signals_{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}
     , passed_{take_passed_and_become_user(first)}
-    , now_{first}
-    , errors_{open_error_log(first.log)}
-    , access_{open_access_log(first.log, errors_)}
+    , first_{first.configuration}
+    , now_{first_}
+    , errors_{open_error_log(now_.log)}
+    , access_{open_access_log(now_.log, errors_)}
     , observer_{access_, *board_}
-    , group_{make_group(first)}
+    , group_{make_group(now_)}
     , listeners_{group_, observer_.hook()} {
-    serve(first);
+    serve(now_);
 }
 
 void program::serve(const configuration& with) {
@@ -356,9 +368,9 @@ void program::change_to(const configuration& next) {
     serve(next);
     errors_.write_to(std::move(errors), next.log.level);
     access_.write_to(std::move(access), next.log.format);
-    const bool is_same_user = next.user.has_value() == now_.user.has_value() &&
-                              (!next.user || next.user->uid == now_.user->uid);
-    if (next.workers != now_.workers || next.pin != now_.pin || !is_same_user) {
+    const bool is_same_user = next.user.has_value() == first_.user.has_value() &&
+                              (!next.user || next.user->uid == first_.user->uid);
+    if (next.workers != first_.workers || next.pin != first_.pin || !is_same_user) {
         errors_.write(log_level::warning,
                       "`workers`, `pin` and `user` change only when the program is restarted");
     }
@@ -400,7 +412,7 @@ int run_program(const command_line& line, const reading_result& first) {
     std::signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();
     try {
-        program whole{line, first.configuration};
+        program whole{line, first};
         simplenet::run(whole.attend(),
                        {.backend = first.configuration.backend, .handle_signals = false});
         return EXIT_SUCCESS;

@@ -84,6 +84,13 @@ class start_test(support.TestCase):
             self.assertEqual(manager.recv(100), b"STOPPING=1")
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_what_only_root_can_use_is_told(self):
+        os.mkdir(self.path("spool"), 0o700)
+        self.configure(more='user = "nobody"', site='[[site.route]]\nmatch = "/x"\nproxy = "127.0.0.1:9"')
+        with self.start(environment={"TMPDIR": self.path("spool")}) as server:
+            server.wait_for("(TMPDIR)")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_another_user_serves_what_root_has_opened(self):
         self.write("log", "")
         os.chown(self.path("log"), pwd.getpwnam("nobody").pw_uid, -1)
@@ -157,6 +164,19 @@ class reload_test(support.TestCase):
                 self.configure(listen=f'address = "127.0.0.1:{port}"')
                 server.reload()
                 self.assertEqual(get(port)[1], "front page")
+
+    def test_what_needs_a_restart_is_told_each_time(self):
+        told = "change only when the program is restarted"
+        self.configure()
+        with self.start() as server:
+            first = self.read("httpd.toml")
+            self.write("httpd.toml", first.replace("workers = 2", "workers = 1"))
+            for times in (1, 2):
+                server.reload()
+                support.wait_until(lambda: sum(told in each for each in server.lines) == times, "the warning", server.lines)
+            self.write("httpd.toml", first)
+            server.reload()
+        self.assertEqual(sum(told in each for each in server.lines), 2)
 
     def test_listeners_come_and_go(self):
         ports = [support.free_port() for _ in range(3)]
