@@ -33,8 +33,11 @@ void open_standard_descriptors() {
 
 int check(const httpd::reading_result& read, const httpd::command_line& line) {
     if (!read.problems.can_pass()) return wrong_usage;
-    std::printf("%s: the configuration is correct\n",
-                line.config.empty() ? "simplenet-httpd" : line.config.c_str());
+    if (line.config.empty()) {
+        std::puts("simplenet-httpd: the options are correct; --config was not given");
+    } else {
+        std::printf("%s: the configuration is correct\n", line.config.c_str());
+    }
     return EXIT_SUCCESS;
 }
 

@@ -201,9 +201,12 @@ bool listens_in_the_open(const configuration& whole) {
 }
 
 void check_passwords(const configuration& whole, problems& found) {
-    if (!listens_in_the_open(whole)) return;
+    const bool is_in_the_open = listens_in_the_open(whole);
     const auto check = [&](const site& site, const authentication& auth) {
-        if (!auth.file.empty() && site.trusted.texts.empty())
+        if (auth.file.empty() && !auth.realm.empty())
+            found.add(auth.realm_where, "`auth` has no `file`, so nobody is asked for a password",
+                      severity::finding);
+        if (is_in_the_open && !auth.file.empty() && site.trusted.texts.empty())
             found.add(auth.where,
                       "passwords can be read on their way: the program listens without TLS",
                       severity::warning);

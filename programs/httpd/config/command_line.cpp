@@ -92,8 +92,8 @@ command_line parse_command_line(int count, const char* const* arguments) {
     std::string backend = "automatic";
     app.add_option("--backend", backend, "How the program waits for the kernel")
         ->check(CLI::IsMember({"automatic", "epoll", "io_uring"}));
-    auto* const check_flag =
-        app.add_flag("--check", check, "Says what is wrong with the configuration; then exit 2");
+    auto* const check_flag = app.add_flag(
+        "--check", check, "Says what is wrong with the configuration; exit 2 if anything is");
     app.add_flag("--print-config", print, "Prints the configuration as it counts")
         ->excludes(check_flag);
     app.add_flag("--reference", reference, "Prints the reference of the configuration")

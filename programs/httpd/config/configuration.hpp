@@ -74,6 +74,7 @@ struct authentication {
     std::string realm;
     std::string file; ///< As of htpasswd(1); an absolute path. Empty: nobody is asked.
     position where;   ///< Of the file.
+    position realm_where;
 };
 
 /// `rate`

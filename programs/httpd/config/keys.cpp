@@ -241,7 +241,7 @@ constexpr key compress_keys[]{
 constexpr key auth_keys[]{
     {.name = "realm",
      .type = value_type::text,
-     .stored = stored_in<&authentication::realm>(),
+     .stored = stored_in<&authentication::realm, &authentication::realm_where>(),
      .description = "What the browser shows when it asks for the password."},
     {.name = "file",
      .type = value_type::file,
@@ -494,7 +494,8 @@ constexpr key site_keys[]{
      .type = value_type::headers,
      .stored = stored_in<&site::headers>(),
      .description = "Fields that are added to every answer, such as "
-                    "`{ \"X-Frame-Options\" = \"DENY\" }`."},
+                    "`{ \"X-Frame-Options\" = \"DENY\" }`, in place of a backend's with the same "
+                    "name."},
     {.name = "error_pages",
      .type = value_type::error_pages,
      .stored = stored_in<&site::error_pages>(),
