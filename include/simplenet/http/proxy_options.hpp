@@ -46,7 +46,8 @@ struct proxy_options {
     /// For each backend and loop: the most connections, those of WebSockets not counted. At
     /// least 1. Further requests wait. While some do, an answer is aborted whose client takes
     /// nothing (acknowledges less than 8 KiB) for two seconds and which finds no room in
-    /// `answer_ahead` and `answer_spool`; unless `streamed`.
+    /// `answer_ahead` and `answer_spool`, or which is complete there while such an answer waits for
+    /// room; unless `streamed`.
     std::size_t connections = 64;
 
     /// Whether a request is passed on while it arrives. Otherwise its body is read whole before a

@@ -61,8 +61,27 @@ task<result<>> read_ahead::read() {
         if (count.error() != simplenet::errc::end_of_stream) failure_ = count.error();
         ended_ = true;
         has_bytes_.set();
-        co_return result<>{};
+        co_return co_await make_room_for_others();
     }
+}
+
+task<result<>> read_ahead::make_room_for_others() {
+    if (!limits_.budget || !limits_.is_wanted) co_return result<>{};
+    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+    ignored_.begin(now(), acknowledged());
+    while (!spool_.empty()) {
+        has_room_.reset();
+        ignored_.taken(now(), acknowledged());
+        const result<> taken = co_await with_timeout(has_room_.wait(), longest_step(now()));
+        if (taken) continue;
+        if (within.stopped()) co_return taken;
+        ignored_.taken(now(), acknowledged());
+        if (limits_.budget->is_asked(now()) && ignored_.until(now()) >= limits_.hold_while_wanted) {
+            is_held_ = true;
+            co_return taken;
+        }
+    }
+    co_return result<>{};
 }
 
 mutable_buffer read_ahead::room() {
@@ -122,7 +141,9 @@ bool read_ahead::has_held_too_long(ignored_time::time_point now) const noexcept 
     if (limits_.hold > ignored.zero() && ignored >= limits_.hold) return true;
     const std::chrono::nanoseconds wanted = limits_.hold_while_wanted;
     // Asked each time, because it looks for those who were there when it was asked before.
-    return limits_.is_wanted && limits_.is_wanted(now, wanted) && ignored >= wanted;
+    if (!limits_.is_wanted || !limits_.is_wanted(now, wanted)) return false;
+    if (limits_.budget) limits_.budget->ask_for_room(now);
+    return ignored >= wanted;
 }
 
 std::int64_t read_ahead::acknowledged() const noexcept {

@@ -116,7 +116,8 @@ public:
     /// @par Errors
     /// - Those of the reader but `end_of_stream`, see is_reader_failure().
     /// - Those of response::write_some(), and of sending the head.
-    /// - `errc::deadline_exceeded`: the client has held the backend for too long, see is_held().
+    /// - `errc::deadline_exceeded`: the client has held the backend, or the disk that others need,
+    ///   for too long, see is_held().
     /// - Those of reading what was stored, see is_lost().
     /// @par Cancellation
     /// What was read and not passed on is lost.
@@ -125,7 +126,7 @@ public:
     [[nodiscard]] task<result<>> run();
     /// Whether run() failed because the reader did.
     [[nodiscard]] bool is_reader_failure() const noexcept { return is_reader_failure_; }
-    /// Whether run() failed because the client held the backend.
+    /// Whether run() failed because the client held the backend, or the disk.
     [[nodiscard]] bool is_held() const noexcept { return is_held_; }
     /// Why nothing more could be stored; run() may have succeeded without.
     [[nodiscard]] std::error_code disk_failure() const noexcept { return disk_failure_; }
@@ -147,6 +148,9 @@ private:
     [[nodiscard]] task<result<>> keep(std::size_t count);
     /// Waits until the client has taken something, or for a second.
     [[nodiscard]] task<result<>> wait_for_client();
+    /// The backend is done with this answer. While its client takes nothing of what is on the disk,
+    /// it ends if others need that room, see disk_budget.
+    [[nodiscard]] task<result<>> make_room_for_others();
     /// Grows by what the client acknowledges. That is more than the kernel tells a writer, who
     /// hears of room only when a good part of the buffer is free (tcp(7)). Below zero while earlier
     /// answers wait in the socket. Not measured if the client has no limit.

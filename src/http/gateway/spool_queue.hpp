@@ -9,6 +9,7 @@
 #include <simplenet/io/scratch.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -41,8 +42,20 @@ public:
         return left_.load(std::memory_order_relaxed);
     }
 
+    /// An answer has no room, and others wait for its backend.
+    void ask_for_room(std::chrono::steady_clock::time_point now) noexcept {
+        asked_at_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+    }
+    /// Whether one has asked a moment ago, so that those whose clients take nothing should end.
+    [[nodiscard]] bool is_asked(std::chrono::steady_clock::time_point now) const noexcept {
+        constexpr std::chrono::seconds moment{2}; // answers that wait ask each second
+        const std::chrono::steady_clock::duration at{asked_at_.load(std::memory_order_relaxed)};
+        return at != at.zero() && now.time_since_epoch() - at < moment;
+    }
+
 private:
     std::atomic<std::uint64_t> left_;
+    std::atomic<std::chrono::steady_clock::rep> asked_at_ = 0;
 };
 
 /// First in, first out, in the blocks of a file, each used again once its bytes have been taken.

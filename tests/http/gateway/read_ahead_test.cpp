@@ -403,6 +403,46 @@ TEST_P(read_ahead_test, a_client_that_goes_away_is_no_failure_of_a_source_that_h
     EXPECT_FALSE(failed_);
 }
 
+// 160 clients that read nothing filled the disk with answers that were complete, and kept it: the
+// others' answers held the backend.
+TEST_P(read_ahead_test, a_stored_answer_whose_client_takes_nothing_makes_room_for_others) {
+    const auto budget = std::make_shared<disk_budget>(4 * kernel_buffers);
+    std::atomic<int> held = 0;
+    std::atomic<bool> are_there_others = false;
+    const auto answer_with = [&](std::size_t size) {
+        return [&, size](http::request&, http::response& answer) -> task<result<>> {
+            const ahead_limits limits{
+                .memory = 1,
+                .file = std::uint64_t{1} << 30U,
+                .directory = "/tmp",
+                .budget = budget,
+                .is_wanted = [&](auto, auto) { return are_there_others.load(); },
+                .hold_while_wanted = 50ms};
+            counted_source source{size, errc::end_of_stream, taken_};
+            read_ahead forward{source, answer, limits};
+            const result<> done = co_await forward.run();
+            if (forward.is_held()) ++held;
+            co_return done;
+        };
+    };
+    http::router routes;
+    constexpr std::size_t size = kernel_buffers + kernel_buffers / 4;
+    routes.get("/", answer_with(size));
+    routes.get("/large", answer_with(100 * kernel_buffers));
+    serve(std::move(routes));
+    raw_peer stored = connect_and_ask();
+    wait_until([&] { return taken_ == size; });
+    std::this_thread::sleep_for(200ms); // nobody needs the room
+    EXPECT_EQ(held, 0);
+
+    are_there_others = true;
+    raw_peer other = connect();
+    other.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n");
+
+    wait_until([&] { return held == 2; });
+    EXPECT_EQ(stored.receive_to_the_end(), std::errc::connection_reset);
+}
+
 TEST_P(read_ahead_test, the_disk_is_free_again_while_the_source_is_silent) {
     constexpr std::size_t size = 2 * kernel_buffers;
     const auto budget = std::make_shared<disk_budget>(std::uint64_t{64} << 20U);
