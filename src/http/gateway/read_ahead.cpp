@@ -71,9 +71,8 @@ task<result<>> read_ahead::make_room_for_others() {
     ignored_.begin(now(), acknowledged());
     while (!spool_.empty()) {
         has_room_.reset();
-        ignored_.taken(now(), acknowledged());
         const result<> taken = co_await with_timeout(has_room_.wait(), longest_step(now()));
-        if (taken) continue;
+        if (taken) continue; // the client is measured when it has let a step pass
         if (within.stopped()) co_return taken;
         ignored_.taken(now(), acknowledged());
         if (limits_.budget->is_asked(now()) && ignored_.until(now()) >= limits_.hold_while_wanted) {

@@ -432,7 +432,7 @@ TEST_P(read_ahead_test, a_stored_answer_whose_client_takes_nothing_makes_room_fo
     serve(std::move(routes));
     raw_peer stored = connect_and_ask();
     wait_until([&] { return taken_ == size; });
-    std::this_thread::sleep_for(200ms); // nobody needs the room
+    std::this_thread::sleep_for(200ms); // four times the limit, which must not count yet
     EXPECT_EQ(held, 0);
 
     are_there_others = true;
