@@ -47,9 +47,7 @@ class start_test(support.TestCase):
         self.assertIn(f"cannot listen at 127.0.0.1:{port}: Address already in use", ended.stderr)
 
     def test_inherited_sockets_are_used(self):
-        with socket.socket() as passed:
-            passed.bind(("127.0.0.1", 0))
-            passed.listen()
+        with listening() as passed:
             port = passed.getsockname()[1]
             self.configure(listen=f'address = "127.0.0.1:{port}"')
             with self.start(listener=passed) as server:
@@ -153,9 +151,7 @@ class reload_test(support.TestCase):
             self.assertEqual(self.read("other.log"), "")
 
     def test_a_socket_of_the_service_manager_is_used_again(self):
-        with socket.socket() as passed:
-            passed.bind(("127.0.0.1", 0))
-            passed.listen()
+        with listening() as passed:
             port = passed.getsockname()[1]
             self.configure(listen=f'address = "127.0.0.1:{port}"')
             with self.start(listener=passed) as server:
@@ -415,6 +411,14 @@ class asking:
         self._stop.set()
         for each in self._threads:
             each.join(support.LIMIT)
+
+
+def listening():
+    """A socket that listens at a port of the kernel's choice."""
+    made = socket.socket()
+    made.bind(("127.0.0.1", 0))
+    made.listen()
+    return made
 
 
 def is_refused(port):
