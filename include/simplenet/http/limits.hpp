@@ -43,7 +43,8 @@ struct limits {
     /// After an answer that did not wait for the whole request: how long a client may go on
     /// sending before the connection is closed. 64 MiB close it, too, whatever the time.
     std::chrono::nanoseconds linger = std::chrono::seconds{30};
-    /// The same without a byte.
+    /// The same without a byte; also of a body that nobody reads, up to 64 KiB of which are dropped
+    /// so that the connection can go on.
     std::chrono::nanoseconds linger_idle = std::chrono::seconds{5};
     /// Bytes a second that a body or an answer has to move, as a mean of the time that was spent
     /// waiting for the client, when that was more than 30 seconds.

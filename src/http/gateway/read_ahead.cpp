@@ -1,6 +1,7 @@
 #include "http/gateway/read_ahead.hpp"
 
 #include "http/server/exchange.hpp"
+#include "http/server/transport.hpp"
 
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/time/deadline.hpp>
@@ -8,9 +9,6 @@
 
 #include <algorithm>
 #include <utility>
-
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
 
 namespace simplenet::v0::http::detail {
 
@@ -149,9 +147,7 @@ std::int64_t read_ahead::acknowledged() const noexcept {
     const auto written = static_cast<std::int64_t>(written_);
     const bool has_limit = limits_.is_wanted || limits_.hold > std::chrono::nanoseconds::zero();
     if (!has_limit) return written; // nobody asks
-    int unsent = 0;
-    if (::ioctl(exchange::of(to_).native_handle(), SIOCOUTQ, &unsent) != 0) return written;
-    return written - unsent;
+    return written - unacknowledged_bytes(exchange::of(to_).native_handle());
 }
 
 read_ahead::block* read_ahead::block_with_room() {

@@ -12,7 +12,9 @@
 #include <simplenet/server/detail/connection_handler.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/stream/close_lingering.hpp>
+#include <simplenet/time/sleep.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -87,6 +89,24 @@ task<> close_behind_answer(Stream& stream, ending how, limits with) {
     static_cast<void>(co_await async_close_lingering(stream, options));
 }
 
+/// Gives a client that pipelines a moment to receive what was written, before a reset drops what
+/// its kernel has not acknowledged: answers to earlier requests among it.
+template <class Stream>
+task<> wait_for_acknowledgement(Stream& stream, limits with) {
+    constexpr std::chrono::nanoseconds most = std::chrono::seconds{1};
+    constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds{50};
+    const bool has_limit = with.linger_idle > std::chrono::nanoseconds::zero();
+    const auto until =
+        std::chrono::steady_clock::now() + (has_limit ? std::min(most, with.linger_idle) : most);
+    std::chrono::nanoseconds pause = std::chrono::milliseconds{1};
+    while (unacknowledged_bytes(socket_of(stream).native_handle()) > 0 &&
+           std::chrono::steady_clock::now() < until) {
+        const result<> slept = co_await async_sleep(pause);
+        if (!slept) co_return; // stopped
+        pause = std::min(2 * pause, longest_pause);
+    }
+}
+
 /// Sends close_notify, where the end of the connection is the end of a body (RFC 9112,
 /// section 9.8). close() sends it only if the socket takes it at once.
 template <class Stream>
@@ -117,6 +137,9 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
     } else {
         const borrowed_exchange<Stream> request{connection, stream};
         end = co_await request->run(std::move(first));
+        if (end == ending::abort && connection.requests > 1) {
+            co_await wait_for_acknowledgement(stream, connection.loop.with());
+        }
         thrown = request->thrown();
         successor = request->take_successor();
     }

@@ -160,6 +160,7 @@ void exchange::begin_request() noexcept {
     body_error_ = {};
     body_status_ = 0;
     body_pace_.reset();
+    draining_ = false;
     handler_waits_ = false;
     excused_ = {};
     forget_answer();
@@ -377,6 +378,7 @@ task<result<>> exchange::end_stream() {
 
 task<bool> exchange::drain_body() {
     if (awaits_continue_ || body_failed_ || body_left_ > most_drained) co_return false;
+    draining_ = true;
     const scratch dropped = scratch::borrow(std::size_t{4} * 1024);
     for (std::size_t total = 0; total <= most_drained;) {
         const result<std::size_t> count = co_await read_body(dropped);

@@ -234,6 +234,8 @@ private:
     [[nodiscard]] task<result<std::size_t>> wait_into(mutable_buffer into);
     /// Waits for bytes that go through input_.
     [[nodiscard]] task<result<>> wait_for_input();
+    /// How long a client may send no byte of its body.
+    [[nodiscard]] std::chrono::nanoseconds body_idle() const noexcept;
     [[nodiscard]] task<result<>> before_waiting();
     [[nodiscard]] task<std::error_code> body_failure(std::error_code why);
     std::error_code fail_body(std::error_code why, unsigned status) noexcept;
@@ -328,6 +330,7 @@ private:
     bool reading_ = false;         // by the handler
     bool handler_waits_ = false;
     bool body_failed_ = false;   // it cannot be read on
+    bool draining_ = false;      // the answer is complete
     std::error_code body_error_; // the last error of the body's own
     unsigned body_status_ = 0;   // the status that tells it; 0: none can
     pace body_pace_;

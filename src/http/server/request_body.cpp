@@ -129,6 +129,14 @@ std::error_code exchange::fail_body(std::error_code why, unsigned status) noexce
 
 // --- waiting -------------------------------------------------------------------------------------
 
+std::chrono::nanoseconds exchange::body_idle() const noexcept {
+    const std::chrono::nanoseconds idle = limits_->body_idle;
+    const std::chrono::nanoseconds linger = limits_->linger_idle;
+    constexpr auto none = std::chrono::nanoseconds::zero();
+    if (!draining_ || linger <= none) return idle;
+    return idle <= none ? linger : std::min(idle, linger);
+}
+
 task<result<>> exchange::before_waiting() {
     if (awaits_continue_ && stage_ == stage::open) {
         if (!output_.empty() && !output_.has_room(64)) {
@@ -151,7 +159,7 @@ task<result<std::size_t>> exchange::wait_into(mutable_buffer into) {
     const auto begin = std::chrono::steady_clock::now();
     task<result<std::size_t>> reading = transport_.read_some(into);
     const result<std::size_t> count = co_await with_timeout(
-        std::move(reading), body_pace_.allowance(limits_->body_idle, limits_->minimum_rate));
+        std::move(reading), body_pace_.allowance(body_idle(), limits_->minimum_rate));
     body_pace_.waited(std::chrono::steady_clock::now() - begin);
     if (!count) co_return fail(co_await body_failure(count.error()));
     body_pace_.moved(*count);
@@ -164,7 +172,7 @@ task<result<>> exchange::wait_for_input() {
     const auto begin = std::chrono::steady_clock::now();
     task<result<received>> receiving = transport_.receive();
     result<received> bytes = co_await with_timeout(
-        std::move(receiving), body_pace_.allowance(limits_->body_idle, limits_->minimum_rate));
+        std::move(receiving), body_pace_.allowance(body_idle(), limits_->minimum_rate));
     body_pace_.waited(std::chrono::steady_clock::now() - begin);
     if (!bytes) co_return fail(co_await body_failure(bytes.error()));
     body_pace_.moved(bytes->size());

@@ -337,6 +337,21 @@ TEST_P(http_request_test, an_unread_body_is_drained_for_the_next_request) {
     EXPECT_EQ(ask(one + one), plain_answer("x") + plain_answer("x"));
 }
 
+// It used to have the time of a body that a handler waits for.
+TEST_P(http_request_test, an_unread_body_that_stops_ends_the_connection_after_linger_idle) {
+    http::router routes;
+    routes.post("/", [](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", "x");
+    });
+    serve(std::move(routes), {.limits = {.body_idle = std::chrono::hours{1},
+                                         .linger_idle = std::chrono::milliseconds{50}}});
+    testing::raw_peer client = connect();
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab");
+
+    EXPECT_EQ(rest_of(client), "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+                               "Content-Length: 1\r\n\r\nx");
+}
+
 TEST_P(http_request_test, the_answer_to_a_large_unread_body_can_be_read) {
     http::router routes;
     routes.post("/",

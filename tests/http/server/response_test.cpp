@@ -295,6 +295,32 @@ TEST_P(http_response_test, a_handler_may_read_and_write_at_once) {
     EXPECT_TRUE(rest_of(client).ends_with(content));
 }
 
+// The reset drops what the client's kernel has not acknowledged.
+TEST_P(http_response_test, a_broken_answer_leaves_earlier_ones_to_be_read) {
+    const std::string large(30'000, 'x');
+    http::router routes;
+    routes
+        .get("/",
+             [&](http::request&, http::response& answer) -> task<result<>> {
+                 co_return co_await answer.send("text/plain", large);
+             })
+        .get("/broken", [](http::request&, http::response& answer) -> task<result<>> {
+            EXPECT_EQ(co_await answer.write_some("ab"), 2U);
+            co_return fail(std::errc::permission_denied);
+        });
+    serve(std::move(routes));
+    testing::raw_peer client = connect();
+    testing::set_buffers(client.fd(), 4096);
+    client.send(std::string{get} + "GET /broken HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_TRUE(eventually([&] { return client.peek() > 0; }));
+    EXPECT_TRUE(eventually([&] { return server().statistics().requests == 2; }));
+
+    const std::string all = without_date(receive_until(client, "\r\n2\r\nab\r\n"));
+
+    EXPECT_THAT(all, HasSubstr(plain_answer(large)));
+    EXPECT_TRUE(is_reset(client));
+}
+
 TEST_P(http_response_test, a_client_that_does_not_read_is_reset) {
     std::atomic<bool> failed = false;
     serve_handler(
