@@ -106,6 +106,26 @@ void check_reach(const site& site, problems& found) {
     }
 }
 
+// `location /app/` of nginx takes all paths below; here a star says so.
+void check_directories(const site& site, problems& found) {
+    for (const route& each : site.routes) {
+        const bool to_backend =
+            each.action == route_action::fastcgi || each.action == route_action::proxy;
+        const path_match& match = each.match;
+        if (!to_backend || match.kind != path_match::form::exact || !match.text.ends_with('/'))
+            continue;
+        if (match.text == "/" && !site.root.empty()) continue; // a page among files
+        const bool has_rest = std::ranges::any_of(site.routes, [&](const route& other) {
+            return other.match.kind == path_match::form::prefix && other.match.text == match.text;
+        });
+        if (has_rest) continue;
+        found.add(match.where,
+                  quote(match.text) + " takes this path only; what is below it is taken by " +
+                      quote(match.text + '*'),
+                  severity::warning);
+    }
+}
+
 // A path that the route takes, if no other does.
 std::string sample_of(const path_match& match) {
     switch (match.kind) {
@@ -185,11 +205,7 @@ void check_actions(const site& site, problems& found) {
                       "an answer with the status " + std::to_string(status) +
                           " has no body, so `body` is lost",
                       severity::finding);
-        if (each.rate && each.rate->requests == 0 && each.rate->burst != 0)
-            found.add(each.where, "`burst` has no meaning without `requests`", severity::warning);
     }
-    if (site.rate.requests == 0 && site.rate.burst != 0)
-        found.add(site.where, "`burst` has no meaning without `requests`", severity::warning);
 }
 
 // Of a client that is not on this machine, and has no proxy between.
@@ -233,6 +249,7 @@ void check_configuration(const configuration& whole, problems& found) {
     check_hosts(whole, found);
     for (const site& each : whole.sites) {
         check_reach(each, found);
+        check_directories(each, found);
         check_redirects(each, found);
         check_actions(each, found);
     }

@@ -186,6 +186,7 @@ constexpr std::string_view formats[]{"combined", "json"};
 constexpr std::string_view levels[]{"info", "warning", "error"};
 constexpr std::string_view gateways[]{"fastcgi", "proxy"};
 constexpr std::string_view only_fastcgi[]{"fastcgi"};
+constexpr std::string_view only_requests[]{"requests"};
 
 constexpr key tls_keys[]{
     {.name = "certificate",
@@ -264,11 +265,13 @@ constexpr key rate_keys[]{
      .stored = stored_in<&rate_limit::per>(),
      .minimum = ns(1ms),
      .maximum = ns(24h),
+     .needs = only_requests,
      .description = "The period of `requests`."},
     {.name = "burst",
      .type = value_type::integer,
      .stored = stored_in<&rate_limit::burst>(),
      .maximum = 1'000'000'000,
+     .needs = only_requests,
      .description =
          "How many may come ahead of their time. A page asks for its files at once. A reload "
          "begins anew."},

@@ -2,6 +2,7 @@
 
 #include "httpd/config/check.hpp"
 #include "httpd/config/keys.hpp"
+#include "httpd/config/nginx_words.hpp"
 #include "httpd/config/syntax.hpp"
 #include "httpd/config/text.hpp"
 #include "httpd/config/toml.hpp"
@@ -62,13 +63,22 @@ private:
         std::vector<std::string_view> known;
         for (const key& each : section.keys)
             known.push_back(each.name);
-        if (const std::string_view meant = closest(given.key, known); !meant.empty())
+        if (const auto here = counterpart_of(given.key))
+            text += "; this directive of nginx is " + named(*here, section) + " here";
+        else if (const std::string_view meant = closest(given.key, known); !meant.empty())
             text += "; did you mean " + code(meant) + "?";
         else if (const httpd::section* other = owner_of(given.key))
             text += "; it is one of " + title_of(*other);
         else
             text += "; its keys are " + listed(known);
         found_.add(given.where, std::move(text));
+    }
+
+    static std::string named(const counterpart& here, const section& within) {
+        if (here.section == within.name) return code(here.key);
+        const auto all = all_sections();
+        const auto other = std::ranges::find(all, here.section, &section::name);
+        return code(here.key) + " of " + title_of(**other);
     }
 
     static const section* owner_of(std::string_view name) {

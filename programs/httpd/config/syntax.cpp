@@ -120,7 +120,8 @@ std::expected<path_match, std::string> parse_suffix(std::string_view text) {
 
 complaint wrong_host(std::string_view text) {
     if (text.empty()) return "is empty; leave it out, or all of `hosts`";
-    if (text == "*") return "is no name of a host; for any name, leave `hosts` of a site out";
+    if (text == "*" || text == "_")
+        return "is no name of a host; for any name, leave `hosts` of a site out";
     if (text.find("://") != std::string_view::npos) return "is a URL; only the name is expected";
     if (text.starts_with('[')) {
         const bool closed = text.ends_with(']');
@@ -295,6 +296,9 @@ std::expected<simplenet::endpoint, std::string> parse_endpoint(std::string_view 
     if (text.starts_with("localhost:"))
         return std::unexpected{std::string{what} + "; did you mean " +
                                quote("127.0.0.1" + std::string{text.substr(9)}) + "?"};
+    if (colon != text.size() &&
+        simplenet::endpoint::parse(std::string{text.substr(0, colon)} + ":1"))
+        return std::unexpected{std::string{what} + ": a port is a number up to 65535"};
     return std::unexpected{std::string{what} +
                            "; `192.0.2.1:80` or `[2001:db8::1]:80` was expected, and names are not "
                            "looked up"};

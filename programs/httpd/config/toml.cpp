@@ -71,6 +71,32 @@ std::size_t indentation(std::string_view line) {
     return std::min(line.find_first_not_of(" \t"), line.size());
 }
 
+// The name in quotation marks behind `before`; empty if there is none.
+std::string_view name_behind(std::string_view what, std::string_view before) {
+    const std::size_t found = what.find(before);
+    if (found == std::string_view::npos) return {};
+    what.remove_prefix(found + before.size());
+    return what.substr(0, what.find('\''));
+}
+
+// An error of toml++ tells what the parser saw; this tells what was done. `rest` is the line from
+// the error on.
+std::string explained(std::string what, std::string_view rest) {
+    const auto has = [&](std::string_view part) { return what.find(part) != std::string::npos; };
+    if (has("parsing string") && has("control characters") && (rest.empty() || rest == "\r"))
+        return "not TOML: the string does not end in its line; is a quotation mark missing?";
+    if (has("parsing inline table") && has("saw '\\n'"))
+        return "not TOML: a table in braces has to stand in one line";
+    const std::string_view name = name_behind(what, "existing table '");
+    if (has("as array-of-tables") && !name.empty()) {
+        const std::string header = "[[" + std::string{name} + "]]";
+        return "a table that belongs to " + code(header) + " stands before it";
+    }
+    constexpr std::string_view prefix = "Error while ";
+    if (what.starts_with(prefix)) what.replace(0, prefix.size(), "not TOML; while ");
+    return what;
+}
+
 // The first line with so many dots that its keys could be nested deeper than the stack allows: the
 // parser recurses over dotted keys without a limit of its own. 0: none.
 std::uint32_t line_of_too_deep_keys(std::string_view text) {
@@ -125,7 +151,8 @@ std::optional<node> parse(std::string_view text, problems& found) {
         } catch (const toml::parse_error& error) {
             position where = position_of(error.source());
             std::string what{error.description()};
-            const bool repeated = what.find("cannot redefine") != std::string::npos;
+            const bool misplaced = what.find("as array-of-tables") != std::string::npos;
+            const bool repeated = !misplaced && what.find("cannot redefine") != std::string::npos;
             if (!repeated && attempt > 0) return std::nullopt; // a line of several is missing
             std::string_view line = from_line(rest, where.line);
             line = line.substr(0, line.find('\n'));
@@ -137,8 +164,9 @@ std::optional<node> parse(std::string_view text, problems& found) {
                 if (line.find('{') == std::string_view::npos)
                     where.column = static_cast<std::uint32_t>(begin + 1);
                 what = "given twice: " + what.substr(what.find("cannot redefine"));
-            } else if (what.starts_with("Error while ")) {
-                what.replace(0, std::string_view{"Error while "}.size(), "not TOML; while ");
+            } else {
+                what = explained(std::move(what),
+                                 line.substr(std::min<std::size_t>(line.size(), where.column - 1)));
             }
             found.add(where, std::move(what));
             if (!goes_on) return std::nullopt;

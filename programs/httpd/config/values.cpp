@@ -253,6 +253,8 @@ struct reading {
             return value{at.text};
         if (at.kind == node_kind::text && at.text.empty())
             return complain(at, "is empty; \"-\", \"off\" or a path was expected");
+        if (at.kind == node_kind::text && at.text.starts_with("syslog:"))
+            return complain_about_text(at, "is no path; \"-\" is what a service manager collects");
         return file(at);
     }
 
@@ -304,6 +306,9 @@ struct reading {
             const std::string meant = rest.find(':') == std::string_view::npos
                                           ? std::string{rest} + ":80"
                                           : std::string{rest};
+            if (at.text.starts_with("https://"))
+                return complain_about_text(at, "is a URL of https, but backends are spoken to "
+                                               "without TLS, and only an address is expected");
             return complain_about_text(at, "is a URL, but only an address is expected; did you "
                                            "mean " +
                                                quote(meant) + "?");

@@ -2,12 +2,15 @@
 
 #include "httpd/config/documents.hpp"
 #include "httpd/config/keys.hpp"
+#include "httpd/config/nginx_words.hpp"
 #include "httpd/config/reader.hpp"
 #include "httpd/config/text.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <string>
@@ -188,6 +191,18 @@ TEST(httpd_key_table_test, every_section_but_the_top_is_the_value_of_a_key) {
 
     for (const section* section : all_sections())
         EXPECT_TRUE(reached.contains(section)) << section->name;
+}
+
+TEST(httpd_nginx_words_test, every_directive_leads_to_a_key) {
+    for (const std::string_view directive : known_directives()) {
+        const std::optional<counterpart> here = counterpart_of(directive);
+        ASSERT_TRUE(here) << directive;
+        const auto all = all_sections();
+        const auto found = std::ranges::find(all, here->section, &section::name);
+        ASSERT_NE(found, all.end()) << directive;
+        EXPECT_NE((*found)->find(here->key), nullptr) << directive;
+    }
+    EXPECT_FALSE(counterpart_of("match"));
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // The configurations in the pages of the documentation, and the example that is installed.
 
 #include "httpd/config/documents.hpp"
+#include "httpd/config/nginx_words.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -98,6 +99,14 @@ TEST(httpd_pages_test, the_example_is_correct_with_and_without_what_is_commented
     EXPECT_EQ(httpd_tests::problems_of(httpd_tests::read(example)), "");
     EXPECT_EQ(httpd_tests::problems_of(httpd_tests::read(whole)), "");
     EXPECT_THAT(whole, HasSubstr("\n[[site.route]]\nmatch = \"*.php\"\nfastcgi = "));
+}
+
+TEST(httpd_pages_test, directives_that_are_recognised_are_on_the_page) {
+    const std::string page =
+        content_of(std::filesystem::path{HTTPD_PAGES} / "httpd-coming-from-nginx.md");
+
+    for (const std::string_view directive : httpd::known_directives())
+        EXPECT_THAT(page, HasSubstr(directive));
 }
 
 } // namespace

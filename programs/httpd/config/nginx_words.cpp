@@ -1,0 +1,64 @@
+#include "httpd/config/nginx_words.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace httpd {
+namespace {
+
+struct word {
+    std::string_view directive;
+    counterpart here;
+};
+
+constexpr std::array words{
+    word{"access_log", {"[log]", "access"}},
+    word{"add_header", {"[[site]]", "headers"}},
+    word{"auth_basic", {"auth", "realm"}},
+    word{"auth_basic_user_file", {"auth", "file"}},
+    word{"autoindex", {"[[site]]", "listing"}},
+    word{"client_body_timeout", {"[limits]", "body_idle"}},
+    word{"client_header_timeout", {"[limits]", "headers_within"}},
+    word{"client_max_body_size", {"[[site]]", "body"}},
+    word{"disable_symlinks", {"[[site]]", "symlinks"}},
+    word{"error_log", {"[log]", "error"}},
+    word{"error_page", {"[[site]]", "error_pages"}},
+    word{"fastcgi_pass", {"[[site.route]]", "fastcgi"}},
+    word{"gzip", {"[[site]]", "compress"}},
+    word{"gzip_static", {"[[site]]", "precompressed"}},
+    word{"gzip_types", {"compress", "types"}},
+    word{"keepalive_requests", {"[limits]", "requests_per_connection"}},
+    word{"keepalive_timeout", {"[limits]", "keep_alive"}},
+    word{"limit_req", {"[[site]]", "rate"}},
+    word{"location", {"[[site.route]]", "match"}},
+    word{"proxy_pass", {"[[site.route]]", "proxy"}},
+    word{"return", {"[[site.route]]", "redirect"}},
+    word{"rewrite", {"[[site.route]]", "redirect"}},
+    word{"send_timeout", {"[limits]", "send_idle"}},
+    word{"server_name", {"[[site]]", "hosts"}},
+    word{"set_real_ip_from", {"[[site]]", "trusted"}},
+    word{"ssl_certificate", {"tls", "certificate"}},
+    word{"ssl_certificate_key", {"tls", "key"}},
+    word{"ssl_client_certificate", {"tls", "client_ca"}},
+    word{"ssl_protocols", {"tls", "minimum"}},
+    word{"try_files", {"[[site.route]]", "fallback"}},
+    word{"worker_cpu_affinity", {"", "pin"}},
+    word{"worker_processes", {"", "workers"}},
+};
+
+} // namespace
+
+std::optional<counterpart> counterpart_of(std::string_view directive) noexcept {
+    const auto found = std::ranges::find(words, directive, &word::directive);
+    if (found == words.end()) return std::nullopt;
+    return found->here;
+}
+
+std::vector<std::string_view> known_directives() {
+    std::vector<std::string_view> all;
+    for (const word& each : words)
+        all.push_back(each.directive);
+    return all;
+}
+
+} // namespace httpd
