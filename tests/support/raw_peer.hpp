@@ -108,7 +108,10 @@ public:
         return count < 0 ? -errno : static_cast<int>(count);
     }
 
-    void shutdown_write() { checked(::shutdown(fd(), SHUT_WR)); }
+    /// A connection that the other side has reset already stays as it is.
+    void shutdown_write() {
+        if (::shutdown(fd(), SHUT_WR) != 0 && errno != ENOTCONN) checked(-1);
+    }
 
     /// Aborts a TCP connection: the other side gets a reset.
     void reset() {

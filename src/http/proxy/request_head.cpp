@@ -159,6 +159,13 @@ void append_value(std::string& to, std::string_view value) {
     to.append("\"").append(value).append("\"");
 }
 
+/// An address as a node of Forwarded (RFC 7239, section 6).
+void append_node(std::string& to, std::string_view address) {
+    to.append("for=");
+    const bool is_v6 = address.contains(':');
+    append_value(to, is_v6 ? '[' + std::string{address} + ']' : std::string{address});
+}
+
 /// A list that was received, perhaps in several fields.
 class received_list {
 public:
@@ -171,6 +178,7 @@ public:
         text_ += value;
     }
     void clear() noexcept { text_.clear(); }
+    [[nodiscard]] bool empty() const noexcept { return text_.empty(); }
     /// Begins the field, with what was received; the new last element follows.
     void begin(std::string& to) const {
         to.append(name_).append(": ");
@@ -203,10 +211,9 @@ public:
         const std::string peer = text_of(asked_.peer);
         const std::string_view scheme = asked_.secure ? "https" : "http";
         if (!is_forwarded_clear_) forwarded_.clear();
+        if (asked_.client_is_told && asked_.client != asked_.peer) begin_with_client();
         forwarded_.begin(to_);
-        to_.append("for=");
-        const bool is_v6 = peer.contains(':');
-        append_value(to_, is_v6 ? '[' + peer + ']' : peer);
+        append_node(to_, peer);
         if (!asked_.host.empty()) {
             to_.append(";host=");
             append_value(to_, asked_.host);
@@ -222,6 +229,16 @@ public:
     }
 
 private:
+    // A proxy tells its client in one of the fields; backends look at another.
+    void begin_with_client() {
+        const std::string client = text_of(asked_.client);
+        if (forwarded_.empty()) {
+            std::string node;
+            append_node(node, client);
+            forwarded_.add(node);
+        }
+        if (forwarded_for_.empty()) forwarded_for_.add(client);
+    }
     void take(const field& each) {
         const bool has_underscore = each.name.contains('_');
         if (has_underscore &&

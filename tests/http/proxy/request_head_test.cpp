@@ -170,6 +170,26 @@ TEST(request_head_test, a_client_with_the_address_of_the_proxy_has_no_other) {
     EXPECT_EQ(head.find("10.0.0."), std::string::npos) << head;
 }
 
+// A backend that reads X-Forwarded-For would take the proxy for the client.
+TEST(request_head_test, a_client_that_is_told_is_in_both_lists) {
+    const http::fields only_real_ip = fields_of({{"X-Real-IP", "2001:db8::9"}});
+    passed_request asked = asked_with(only_real_ip);
+    asked.trusted = asked.client_is_told = true;
+    asked.client = address("2001:db8::9");
+    std::string head = write_request_head(asked, plain_rules, "backend");
+    EXPECT_TRUE(has_line(head, "X-Forwarded-For: 2001:db8::9, 192.0.2.1"));
+    EXPECT_TRUE(has_line(head, "Forwarded: for=\"[2001:db8::9]\", "
+                               "for=192.0.2.1;host=example.org;proto=http"));
+
+    const http::fields forwarded = fields_of({{"Forwarded", "for=203.0.113.9"}});
+    asked.fields = &forwarded;
+    asked.client = address("203.0.113.9");
+    head = write_request_head(asked, plain_rules, "backend");
+    EXPECT_TRUE(has_line(head, "X-Forwarded-For: 203.0.113.9, 192.0.2.1"));
+    EXPECT_TRUE(has_line(head, "Forwarded: for=203.0.113.9, "
+                               "for=192.0.2.1;host=example.org;proto=http"));
+}
+
 TEST(request_head_test, a_trusted_peer_cannot_be_made_to_forget_the_client) {
     const http::fields fields =
         fields_of({{"Connection", "X-Forwarded-For"}, {"X-Forwarded-For", "203.0.113.9"}});
