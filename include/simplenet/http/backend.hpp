@@ -66,7 +66,8 @@ enum class gateway_event : std::uint8_t {
     /// The directory `text` cannot store answers for slow clients. Nothing is lost; only the
     /// backends wait for these clients. At most once in ten seconds for each handler.
     not_stored,
-    /// An answer was aborted, because its client took nothing of it and kept the backend waiting.
+    /// An answer was aborted: its client took nothing of it, and kept the backend waiting, or
+    /// occupied room on the disk that another answer needed.
     slow_client,
 };
 

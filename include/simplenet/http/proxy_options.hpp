@@ -44,10 +44,10 @@ struct proxy_options {
     /// For each backend and loop: how many unused connections are kept.
     std::size_t keep_connections = 8;
     /// For each backend and loop: the most connections, those of WebSockets not counted. At
-    /// least 1. Further requests wait. While some do, an answer is aborted whose client takes
-    /// nothing (acknowledges less than 8 KiB) for two seconds and which finds no room in
-    /// `answer_ahead` and `answer_spool`, or which is complete there while such an answer waits for
-    /// room; unless `streamed`.
+    /// least 1. Further requests wait. While some do, and an answer finds no room in `answer_ahead`
+    /// and `answer_spool`, clients lose their answers that take nothing (acknowledge less than
+    /// 8 KiB) for two seconds: its own, and those whose answers are complete and have more room.
+    /// Not if `streamed`.
     std::size_t connections = 64;
 
     /// Whether a request is passed on while it arrives. Otherwise its body is read whole before a

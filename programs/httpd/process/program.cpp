@@ -117,7 +117,8 @@ void report_gateway(const http::gateway_report& report, void* context) {
         return log.write(log_level::warning, "answers are not stored for slow clients",
                          {{"directory", report.text}, error});
     case gateway_event::slow_client:
-        return log.write(log_level::warning, "a client was too slow for its backend", {backend});
+        return log.write(log_level::warning,
+                         "a client took nothing of its answer while others waited", {backend});
     }
 }
 

@@ -107,6 +107,7 @@ task<result<unsigned>> fastcgi_core::pass_on(call& with, fastcgi_exchange& from,
         limits.is_wanted = [&lease, &on = with.on](auto now, auto so_long) {
             return on.connections.is_full(lease.index()) || lease.do_others_wait(now, so_long);
         };
+        limits.is_free = [&from] { return from.has_ended(); };
     }
     read_ahead forward{from, answer, limits};
     if (first.empty()) forward.send_head_first(); // the body may take its time

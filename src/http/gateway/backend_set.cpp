@@ -186,7 +186,7 @@ void backend_lease::waits_no_more() noexcept {
 // Backends accept in the order in which others connect, so that those who waited at a moment have
 // been served when as many waits have ended as had begun by then. A slow script breaks this
 // assumption, and itself looks like a request that waits: the cost is a few needless closes, and in
-// read_ahead, when neither memory nor the disk has room, a client that takes nothing.
+// read_ahead, when neither memory nor the disk has room, clients that take nothing.
 bool backend_lease::do_others_wait(clock::time_point now,
                                    std::chrono::nanoseconds for_so_long) const noexcept {
     const backend_set::entry& of = set_->at(index_);

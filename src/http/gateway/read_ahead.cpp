@@ -73,10 +73,11 @@ task<result<>> read_ahead::make_room_for_others() {
         if (taken) continue; // the client is measured when it has let a step pass
         if (within.stopped()) co_return taken;
         ignored_.taken(now(), acknowledged());
-        if (limits_.budget->is_asked(now()) && ignored_.until(now()) >= limits_.hold_while_wanted) {
-            is_held_ = true;
-            co_return taken;
-        }
+        if (!is_in_the_way(now())) continue;
+        is_reader_failure_ = static_cast<bool>(failure_);
+        if (is_reader_failure_) co_return fail(failure_);
+        is_held_ = true;
+        co_return taken;
     }
     co_return result<>{};
 }
@@ -133,13 +134,19 @@ std::chrono::nanoseconds read_ahead::longest_step(ignored_time::time_point now) 
     return step;
 }
 
+bool read_ahead::is_in_the_way(ignored_time::time_point now) const noexcept {
+    return limits_.budget && limits_.budget->is_asked_by_less(now, spool_.reserved()) &&
+           ignored_.until(now) >= limits_.hold_while_wanted;
+}
+
 bool read_ahead::has_held_too_long(ignored_time::time_point now) const noexcept {
+    if (limits_.is_free && limits_.is_free()) return is_in_the_way(now);
     const std::chrono::nanoseconds ignored = ignored_.until(now);
     if (limits_.hold > ignored.zero() && ignored >= limits_.hold) return true;
     const std::chrono::nanoseconds wanted = limits_.hold_while_wanted;
     // Asked each time, because it looks for those who were there when it was asked before.
     if (!limits_.is_wanted || !limits_.is_wanted(now, wanted)) return false;
-    if (limits_.budget) limits_.budget->ask_for_room(now);
+    if (spool_.lacks_budget()) limits_.budget->ask_for_room(now, spool_.reserved());
     return ignored >= wanted;
 }
 

@@ -41,6 +41,9 @@ struct ahead_limits {
         is_wanted{};
     /// The limit in place of `hold` meanwhile.
     std::chrono::nanoseconds hold_while_wanted = std::chrono::seconds{2};
+    /// Whether the backend serves others already, although the end of this answer has not been
+    /// read: then neither limit counts. Empty: it never does.
+    std::function<bool()> is_free{};
 };
 
 /// Measures how long a client has taken next to nothing of what it was offered. The time in which
@@ -117,14 +120,14 @@ public:
     /// - Those of the reader but `end_of_stream`, see is_reader_failure().
     /// - Those of response::write_some(), and of sending the head.
     /// - `errc::deadline_exceeded`: the client has held the backend, or the disk that others need,
-    ///   for too long, see is_held().
+    ///   for too long, see is_held(). Not if the reader has failed: then its error.
     /// - Those of reading what was stored, see is_lost().
     /// @par Cancellation
     /// What was read and not passed on is lost.
     /// @par Cost
     /// Three coroutines and the blocks' list; a block at a time while the client keeps up.
     [[nodiscard]] task<result<>> run();
-    /// Whether run() failed because the reader did.
+    /// Whether run() failed because the reader did, perhaps before the client was cut off.
     [[nodiscard]] bool is_reader_failure() const noexcept { return is_reader_failure_; }
     /// Whether run() failed because the client held the backend, or the disk.
     [[nodiscard]] bool is_held() const noexcept { return is_held_; }
@@ -156,7 +159,9 @@ private:
     /// answers wait in the socket. Not measured if the client has no limit.
     [[nodiscard]] std::int64_t acknowledged() const noexcept;
     [[nodiscard]] bool has_held_too_long(ignored_time::time_point now) const noexcept;
-    /// After so long there may be room, or others may wait, although the client has taken nothing.
+    /// Whether the client takes nothing of what is stored while another answer needs the room.
+    [[nodiscard]] bool is_in_the_way(ignored_time::time_point now) const noexcept;
+    /// How long to wait before looking again.
     [[nodiscard]] std::chrono::nanoseconds
     longest_step(ignored_time::time_point now) const noexcept;
     [[nodiscard]] task<result<>> write();

@@ -43,19 +43,28 @@ public:
     }
 
     /// An answer has no room, and others wait for its backend.
-    void ask_for_room(std::chrono::steady_clock::time_point now) noexcept {
+    ///
+    /// @param has  What it has taken.
+    void ask_for_room(std::chrono::steady_clock::time_point now, std::uint64_t has) noexcept {
+        // Those that have more ask on behalf of nobody while one with less does.
+        if (is_asked_by_less(now, has)) return;
+        asker_has_.store(has, std::memory_order_relaxed);
         asked_at_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
     }
-    /// Whether one has asked a moment ago, so that those whose clients take nothing should end.
-    [[nodiscard]] bool is_asked(std::chrono::steady_clock::time_point now) const noexcept {
+    /// Whether one that has less has asked a moment ago, so that this one should end if its client
+    /// takes nothing. Else a single large answer could end all others.
+    [[nodiscard]] bool is_asked_by_less(std::chrono::steady_clock::time_point now,
+                                        std::uint64_t has) const noexcept {
         constexpr std::chrono::seconds moment{2}; // answers that wait ask each second
         const std::chrono::steady_clock::duration at{asked_at_.load(std::memory_order_relaxed)};
-        return at != at.zero() && now.time_since_epoch() - at < moment;
+        return at != at.zero() && now.time_since_epoch() - at < moment &&
+               asker_has_.load(std::memory_order_relaxed) < has;
     }
 
 private:
     std::atomic<std::uint64_t> left_;
     std::atomic<std::chrono::steady_clock::rep> asked_at_ = 0;
+    std::atomic<std::uint64_t> asker_has_ = 0;
 };
 
 /// First in, first out, in the blocks of a file, each used again once its bytes have been taken.
@@ -80,6 +89,12 @@ public:
 
     /// Nothing is stored.
     [[nodiscard]] bool empty() const noexcept { return bytes_ == 0; }
+    /// What was taken of the budget.
+    [[nodiscard]] std::uint64_t reserved() const noexcept { return on_ ? on_->reserved : 0; }
+    /// Whether room() would return some if the budget had more.
+    [[nodiscard]] bool lacks_budget() const noexcept {
+        return budget_ && on_ && !has_failed_ && !is_clearing_ && blocks_in_file_ < most_blocks_;
+    }
 
     /// Memory for what put() is to store. Empty: the file or the budget is full, the file is being
     /// cleared, or a put() has failed.

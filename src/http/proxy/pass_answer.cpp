@@ -178,9 +178,12 @@ task<result<unsigned>> passage::pass_on_at_once(bool head_first, scratch memory,
                                   .file = core_->options().answer_spool,
                                   .directory = core_->directory(),
                                   .budget = core_->on_disk(),
-                                  .is_wanted = [this](auto, auto) {
-                                      return lease_ && connections_->pools.is_full(lease_->index());
-                                  }};
+                                  .is_wanted =
+                                      [this](auto, auto) {
+                                          return lease_ &&
+                                                 connections_->pools.is_full(lease_->index());
+                                      },
+                                  .is_free = [this] { return !lease_; }};
         read_ahead passing{*exchange_, answer_, limits};
         if (head_first) passing.send_head_first();
         if (size != 0) passing.begin_with(std::move(memory), size);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,6 +20,8 @@
 
 namespace simplenet::v0::testing {
 namespace {
+
+using namespace std::chrono_literals;
 
 using namespace http::detail;
 
@@ -191,6 +194,27 @@ TEST_P(spool_queue_test, a_queue_that_has_become_empty_can_give_its_room_back) {
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, spool_queue_test, all_backends, backend_name);
+
+TEST(disk_budget_test, those_who_have_more_are_asked_for_room) {
+    const std::chrono::steady_clock::time_point now{1h};
+    disk_budget budget{1000};
+    EXPECT_FALSE(budget.is_asked_by_less(now, 1000));
+
+    budget.ask_for_room(now, 100);
+    EXPECT_TRUE(budget.is_asked_by_less(now, 101));
+    EXPECT_FALSE(budget.is_asked_by_less(now, 100));
+
+    // One that has more does not speak louder, nor longer.
+    budget.ask_for_room(now + 1s, 200);
+    EXPECT_TRUE(budget.is_asked_by_less(now + 1999ms, 101));
+    EXPECT_FALSE(budget.is_asked_by_less(now + 2s, 1000));
+    budget.ask_for_room(now + 2s, 200);
+    EXPECT_FALSE(budget.is_asked_by_less(now + 2s, 200));
+    EXPECT_TRUE(budget.is_asked_by_less(now + 2s, 201));
+
+    budget.ask_for_room(now + 3s, 50);
+    EXPECT_TRUE(budget.is_asked_by_less(now + 3s, 51));
+}
 
 TEST(disk_budget_test, those_who_take_all_they_can_leave_as_much_as_each_of_them_has) {
     constexpr std::uint64_t all = 10'000;
