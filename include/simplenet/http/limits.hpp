@@ -12,8 +12,8 @@
 namespace simplenet::v0::http {
 
 /// Limits on requests, and on the time that clients may take. Sizes are bytes. All are on by
-/// default but `last_request`; 0 turns off `body`, `requests_per_connection`, `minimum_rate` and
-/// each time but `last_request`.
+/// default but `requests_per_connection` and `last_request`; 0 turns off `body`,
+/// `requests_per_connection`, `minimum_rate` and each time but `last_request`.
 struct limits {
     /// The request line; a longer one is answered with 414.
     std::size_t request_line = std::size_t{8} * 1024;
@@ -43,8 +43,8 @@ struct limits {
     /// After an answer that did not wait for the whole request: how long a client may go on
     /// sending before the connection is closed. 64 MiB close it, too, whatever the time.
     std::chrono::nanoseconds linger = std::chrono::seconds{30};
-    /// The same without a byte; also of a body that nobody reads, up to 64 KiB of which are dropped
-    /// so that the connection can go on.
+    /// How long it may send nothing meanwhile. Also while up to 64 KiB of a body that nobody reads
+    /// are dropped, so that the connection can go on.
     std::chrono::nanoseconds linger_idle = std::chrono::seconds{5};
     /// Bytes a second that a body or an answer has to move, as a mean of the time that was spent
     /// waiting for the client, when that was more than 30 seconds.

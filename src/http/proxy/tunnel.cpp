@@ -36,7 +36,8 @@ public:
                         co_await with_deadline(std::move(writing), moved_at_ + idle_);
                     if (count) {
                         left = left.subspan(*count);
-                        moved_at_ = timed_queue::present();
+                        // TLS counts what it has sealed, also when the time has ended.
+                        if (timed_queue::present() < moved_at_ + idle_) note_moved();
                     } else if (within.stopped() || !other_has_moved(count.error())) {
                         co_return fail(count);
                     }
@@ -52,11 +53,10 @@ public:
             result<received> more = from.try_receive();
             if (more) {
                 bytes = *std::move(more);
-                moved_at_ = timed_queue::present();
+                note_moved();
             } else if (more.error() == simplenet::errc::end_of_stream) {
-                moved_at_ = timed_queue::present();
-                auto ending = to.shutdown_write();
-                co_return co_await with_timeout(std::move(ending), idle_);
+                note_moved();
+                co_return co_await end(to, within);
             } else if (more.error() != std::errc::operation_would_block) {
                 co_return fail(more);
             }
@@ -65,6 +65,16 @@ public:
 
 private:
     static constexpr std::chrono::hours longest{24 * 365};
+
+    /// With TLS the end may have to wait until earlier bytes have left.
+    task<result<>> end(any_stream& to, const simplenet::detail::scope& within) {
+        for (;;) {
+            auto ending = to.shutdown_write();
+            const result<> ended = co_await with_deadline(std::move(ending), moved_at_ + idle_);
+            if (ended || within.stopped() || !other_has_moved(ended.error())) co_return ended;
+        }
+    }
+    void note_moved() noexcept { moved_at_ = timed_queue::present(); }
 
     /// Whether `why` is the end of this direction's time, but not of the other's.
     [[nodiscard]] bool other_has_moved(const std::error_code& why) const noexcept {

@@ -336,7 +336,7 @@ result<> exchange::try_output() {
     if (count) {
         moved_out(*count);
     } else if (count.error() != std::errc::operation_would_block) {
-        broken_ = true;
+        broken_ = lost_ = true;
         return fail(count);
     }
     return {};
@@ -387,7 +387,7 @@ task<result<T>> exchange::wait_for_client(task<result<T>> writing) {
 task<std::error_code> exchange::write_failure(std::error_code why) {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     if (!within.stopped()) {
-        broken_ = true;
+        broken_ = lost_ = true;
     } else if (handler_waits_) { // after a stop the next write continues
         arm_late_flush();
     }

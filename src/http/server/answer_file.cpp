@@ -204,7 +204,7 @@ task<result<>> exchange::write_file(int fd, byte_range part) {
             answer_pace_.allowance(std::chrono::nanoseconds{0}, limits_->minimum_rate, piece));
         answer_pace_.waited(std::chrono::steady_clock::now() - begin);
         if (!sent) {
-            broken_ = true;
+            broken_ = lost_ = true;
             co_return fail(sent.error().code);
         }
         output_.left(std::min(*sent, ahead));

@@ -89,8 +89,8 @@ task<> close_behind_answer(Stream& stream, ending how, limits with) {
     static_cast<void>(co_await async_close_lingering(stream, options));
 }
 
-/// Gives a client that pipelines a moment to receive what was written, before a reset drops what
-/// its kernel has not acknowledged: answers to earlier requests among it.
+/// Gives the client a moment to receive what was written, before a reset drops what its kernel has
+/// not acknowledged. Answers to earlier requests may be among it, if the client pipelines.
 template <class Stream>
 task<> wait_for_acknowledgement(Stream& stream, limits with) {
     constexpr std::chrono::nanoseconds most = std::chrono::seconds{1};
@@ -137,7 +137,7 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
     } else {
         const borrowed_exchange<Stream> request{connection, stream};
         end = co_await request->run(std::move(first));
-        if (end == ending::abort && connection.requests > 1) {
+        if (end == ending::abort && connection.requests > 1 && !request->is_lost()) {
             co_await wait_for_acknowledgement(stream, connection.loop.with());
         }
         thrown = request->thrown();

@@ -380,7 +380,10 @@ task<bool> exchange::drain_body() {
     if (awaits_continue_ || body_failed_ || body_left_ > most_drained) co_return false;
     draining_ = true;
     const scratch dropped = scratch::borrow(std::size_t{4} * 1024);
+    const bool has_limit = limits_->linger > std::chrono::nanoseconds::zero();
+    const auto begin = clock::now();
     for (std::size_t total = 0; total <= most_drained;) {
+        if (has_limit && clock::now() - begin >= limits_->linger) co_return false;
         const result<std::size_t> count = co_await read_body(dropped);
         if (!count) co_return count.error() == simplenet::errc::end_of_stream;
         total += *count;

@@ -178,6 +178,8 @@ public:
         const bool is_whole = stage_ == stage::open || stage_ == stage::complete;
         return !upgraded_ && (broken_ || !is_whole || !output_.empty() || unsettled_);
     }
+    /// Whether nothing can be sent any more.
+    [[nodiscard]] bool is_lost() const noexcept { return lost_; }
     [[nodiscard]] task<result<any_stream>> upgrade(std::string_view protocol);
 
     /// The handler has suspended: what it has answered leaves without it.
@@ -353,6 +355,7 @@ private:
     bool missed_ = false;    // what the handler wanted to send last was not taken
     bool closing_ = false;   // the connection ends behind this answer
     bool broken_ = false;    // an answer left in part, or the connection failed
+    bool lost_ = false;      // it failed, or its client takes nothing
     async_mutex writing_;    // a handler may read, which flushes, while it writes
     bool unsettled_ = false; // what was taken may not have left, see transport::settle()
     bool upgraded_ = false;

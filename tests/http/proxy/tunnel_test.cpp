@@ -22,6 +22,36 @@ namespace {
 using namespace std::chrono_literals;
 using http::detail::run_tunnel;
 
+/// Ends its side at a certain time only, as TLS does whose socket is full until then.
+class late_stream {
+public:
+    late_stream(duplex_stream stream, std::chrono::steady_clock::time_point from)
+        : stream_{std::move(stream)}
+        , from_{from} {}
+    [[nodiscard]] auto read_some(mutable_buffer into) { return stream_.read_some(into); }
+    [[nodiscard]] auto readable() { return stream_.readable(); }
+    [[nodiscard]] result<received> try_receive() { return stream_.try_receive(); }
+    [[nodiscard]] auto write_some(const_buffer from, write_options options = {}) {
+        return stream_.write_some(from, options);
+    }
+    [[nodiscard]] auto write_some(std::span<const const_buffer> from, write_options options = {}) {
+        return stream_.write_some(from, options);
+    }
+    [[nodiscard]] result<std::size_t> try_write_some(const_buffer from) {
+        return stream_.try_write_some(from);
+    }
+    [[nodiscard]] task<result<>> shutdown_write() {
+        const result<> slept = co_await async_sleep_until(from_);
+        if (!slept) co_return slept;
+        co_return co_await stream_.shutdown_write();
+    }
+    void close() noexcept { stream_.close(); }
+
+private:
+    duplex_stream stream_;
+    std::chrono::steady_clock::time_point from_;
+};
+
 /// Between a client and a backend that the test plays, by a clock of its own.
 class tunnel_test : public backend_test {
 protected:
@@ -29,13 +59,14 @@ protected:
         backend_test::SetUp();
         remake_loop({.clock = &clock_});
     }
-    void open(std::chrono::nanoseconds idle) {
+    void open(std::chrono::nanoseconds idle, std::chrono::nanoseconds late = 0s) {
         auto [client, far_client] = duplex(16);
         auto [backend, far_backend] = duplex(16);
         client_.emplace(std::move(far_client));
         backend_.emplace(std::move(far_backend));
-        tunnel_.emplace(spawn(
-            run_tunnel(any_stream{std::move(client)}, any_stream{std::move(backend)}, {}, idle)));
+        tunnel_.emplace(
+            spawn(run_tunnel(any_stream{late_stream{std::move(client), clock_.now() + late}},
+                             any_stream{std::move(backend)}, {}, idle)));
     }
     /// A byte of the client arrives at the backend.
     task<> pass_a_byte() {
@@ -80,6 +111,19 @@ TEST_P(tunnel_test, a_blocked_direction_waits_while_the_other_one_moves) {
         EXPECT_TRUE(co_await sending);
         EXPECT_TRUE(co_await client_->shutdown_write());
         EXPECT_TRUE(co_await backend_->shutdown_write());
+        EXPECT_TRUE(co_await *tunnel_);
+    });
+}
+
+TEST_P(tunnel_test, an_end_that_cannot_leave_waits_while_the_other_direction_moves) {
+    run([&]() -> task<> {
+        open(60s, 200s);
+        EXPECT_TRUE(co_await backend_->shutdown_write());
+        for (int each = 0; each < 5; ++each) {
+            static_cast<void>(co_await async_sleep(50s));
+            co_await pass_a_byte();
+        }
+        EXPECT_TRUE(co_await client_->shutdown_write());
         EXPECT_TRUE(co_await *tunnel_);
     });
 }
