@@ -219,7 +219,8 @@ bool listens_in_the_open(const configuration& whole) {
 void check_passwords(const configuration& whole, problems& found) {
     const bool is_in_the_open = listens_in_the_open(whole);
     const auto check = [&](const site& site, const authentication& auth) {
-        if (auth.file.empty() && !auth.realm.empty())
+        // A `file` that is wrong has been told.
+        if (auth.where == position{} && !auth.realm.empty() && found.can_start())
             found.add(auth.realm_where, "`auth` has no `file`, so nobody is asked for a password",
                       severity::finding);
         if (is_in_the_open && !auth.file.empty() && site.trusted.texts.empty())

@@ -257,9 +257,9 @@ constexpr key rate_keys[]{
      .stored = stored_in<&rate_limit::requests>(),
      .maximum = 1'000'000'000,
      .description =
-         "How many requests one address may send in the time of `per`, at equal distances: "
-         "60 in `1m` is one in each second. Sooner ones get 429, unless `burst` lets "
-         "them through. IPv6 addresses count by /64. 0: no limit."},
+         "How many requests one address may send in the time of `per`, spread evenly: 60 in `1m` "
+         "is one a second. One that comes sooner gets 429, unless `burst` lets it through. IPv6 "
+         "addresses count by /64. 0: no limit."},
     {.name = "per",
      .type = value_type::duration,
      .stored = stored_in<&rate_limit::per>(),

@@ -64,7 +64,6 @@ public:
         , longest_wait_{options.longest_wait}
         , errors_{options.errors} {}
 
-    /// Before anything else.
     void write_to(std::shared_ptr<log_file> file, log_format format) {
         {
             const std::lock_guard held{mutex_};

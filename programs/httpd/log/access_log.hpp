@@ -54,7 +54,7 @@ public:
     /// Never blocks. A line for which there is no room is dropped and counted.
     void append(const access_entry& entry) noexcept;
 
-    /// What write_to() takes; null: `path` is "off". The log goes on as before.
+    /// What write_to() takes; null: `path` is "off". Changes no log.
     ///
     /// @par Errors
     /// - Those of open(2).

@@ -182,6 +182,7 @@ private:
     void tell(log_level level, std::string_view text);
     [[nodiscard]] bool write_lines();
     void reopen_file();
+    void begin_file();
 
     const std::size_t buffer_;
     kind_limit kinds_;
@@ -202,6 +203,7 @@ private:
     // The writer's.
     std::string lines_;       // formatted, and not written yet
     std::size_t written_ = 0; // of `lines_`
+    std::shared_ptr<log_file> written_to_;
     std::uint64_t told_dropped_ = 0;
     std::optional<std::chrono::steady_clock::time_point> summary_at_;
     spdlog::logger logger_; // writes into `lines_`
@@ -343,6 +345,8 @@ bool error_log::state::write_lines() {
     {
         const std::lock_guard held{mutex_};
         file = file_;
+        if (file != written_to_) begin_file();
+        written_to_ = file;
     }
     if (file && written_ != lines_.size()) {
         std::error_code why;
@@ -366,13 +370,14 @@ void error_log::state::reopen_file() {
         return tell(log_level::error,
                     "cannot open the error log again error=\"" + opened.error().message() + '"');
     }
-    if (!*opened) return;
-    // A line of which the old file has a part is whole in the new one.
-    if (written_ != 0) {
-        const auto last = std::string_view{lines_}.substr(0, written_).rfind('\n');
-        lines_.erase(0, last == std::string_view::npos ? 0 : last + 1);
-        written_ = 0;
-    }
+    if (*opened) begin_file();
+}
+
+// A line of which the file before has a part is whole in the new one.
+void error_log::state::begin_file() {
+    const auto last = std::string_view{lines_}.substr(0, written_).rfind('\n');
+    lines_.erase(0, last == std::string_view::npos ? 0 : last + 1);
+    written_ = 0;
 }
 
 void error_log::state::run() noexcept {

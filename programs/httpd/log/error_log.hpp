@@ -101,12 +101,13 @@ public:
     void write(log_level level, log_message message,
                std::initializer_list<log_field> fields = {}) noexcept;
 
-    /// What write_to() takes; null: `path` is "off". The log goes on as before.
+    /// What write_to() takes; null: `path` is "off". Changes no log.
     ///
     /// @par Errors
     /// - Those of open(2).
     [[nodiscard]] static simplenet::result<std::shared_ptr<log_file>> open_file(std::string path);
-    /// From here on.
+    /// What has not been written yet, and all that follows, goes to `file`. A line of which the
+    /// file before has a part is whole in the new one.
     void write_to(std::shared_ptr<log_file> file, log_level level);
 
     /// Opens the file again, soon, by its path: after a rotation. If that fails the old file stays,

@@ -22,8 +22,8 @@ using simplenet::task;
 
 namespace {
 
-/// Whether a server for one can go on as a server for the other, and its connections, whose clients
-/// would be let in today, too.
+/// Whether a server for `left` can go on for `right` with its connections: `right` would let their
+/// clients in, too, if the issuers of these are still the same.
 bool is_same_kind(const listener& left, const listener& right) noexcept {
     return left.address == right.address && left.tls.has_value() == right.tls.has_value() &&
            (!left.tls || left.tls->client_ca == right.tls->client_ca) &&
@@ -73,14 +73,18 @@ listener_set::change listener_set::prepare(const configuration& with,
         made.options.on_answered = observer_.on_answered;
         made.options.context = observer_.context;
 #if SIMPLENET_HTTPD_TLS
-        if (each.tls) made.context = make_context(*each.tls);
+        if (each.tls) {
+            made.issuers = issuers_of(*each.tls);
+            made.context = make_context(*each.tls);
+        }
 #endif
         // Several may have the same address, with port 0.
         const auto is_free = [&](const served& one) {
             return std::ranges::find(next.plans_, &one, &planned::goes_on) == next.plans_.end();
         };
-        const auto there = std::ranges::find_if(
-            served_, [&](const served& one) { return is_same_kind(one.is, each) && is_free(one); });
+        const auto there = std::ranges::find_if(served_, [&](const served& one) {
+            return is_same_kind(one.is, each) && one.issuers == made.issuers && is_free(one);
+        });
         if (there != served_.end()) {
             made.goes_on = &*there;
         } else {
@@ -125,12 +129,9 @@ void listener_set::commit(change next) {
     for (planned& each : next.plans_) {
         std::unique_ptr<http::server> server;
         if (each.goes_on == nullptr) server = begin(each);
-        now.push_back({.is = each.is, .server = std::move(server)});
+        now.push_back({.is = each.is, .issuers = each.issuers, .server = std::move(server)});
     }
-    // Nothing fails from here on but memory.
-    const std::lock_guard locked{mutex_};
-    for (std::size_t index = 0; index < now.size(); ++index) {
-        planned& each = next.plans_[index];
+    for (planned& each : next.plans_) {
         if (each.goes_on == nullptr) continue;
 #if SIMPLENET_HTTPD_TLS
         if (each.context) each.options.tls = &*each.context;
@@ -138,7 +139,12 @@ void listener_set::commit(change next) {
         // A server of the same kind takes every context and all limits that can be configured.
         if (!each.goes_on->server->replace(std::move(each.routes), each.options))
             throw std::logic_error{"a server of the same kind refused its options"};
-        now[index].server = std::move(each.goes_on->server);
+    }
+    // Nothing fails from here on.
+    const std::lock_guard locked{mutex_};
+    for (std::size_t index = 0; index < now.size(); ++index) {
+        const planned& each = next.plans_[index];
+        if (each.goes_on != nullptr) now[index].server = std::move(each.goes_on->server);
     }
     for (served& each : served_) {
         if (!each.server) continue;

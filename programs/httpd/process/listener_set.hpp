@@ -91,6 +91,7 @@ public:
 private:
     struct served {
         listener is;
+        std::string issuers; // the certificates of client_ca
         std::unique_ptr<simplenet::http::server> server;
     };
     struct planned;
@@ -112,6 +113,7 @@ private:
 /// What is to be done for one address.
 struct listener_set::planned {
     listener is;
+    std::string issuers;
     served* goes_on = nullptr; // replaced in place; else there is a new server,
     listening_sockets sockets; // on these
     simplenet::http::router routes;

@@ -256,6 +256,7 @@ void program::serve(const configuration& with) {
 listening_sockets program::open_status(const configuration& with) {
     const std::string what = "cannot listen at " + with.status->to_string();
     listening_sockets sockets = value_or_throw(listeners_.copy_sockets(*with.status), what);
+    if (sockets.empty()) sockets = value_or_throw(passed_.copy(*with.status), what);
     if (!sockets.empty()) return sockets;
     return value_or_throw(open_sockets(group_, *with.status, {}), what);
 }

@@ -1,6 +1,8 @@
 #include "httpd/process/tls_context.hpp"
 
 #include <array>
+#include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -33,6 +35,13 @@ tls::context make_context(const tls_options& from) {
     auto made = tls::context::server(with, &detail);
     if (!made) throw std::runtime_error{detail.empty() ? made.error().message() : detail};
     return *std::move(made);
+}
+
+std::string issuers_of(const tls_options& from) {
+    if (from.client_ca.empty()) return {};
+    std::ostringstream text;
+    text << std::ifstream{from.client_ca}.rdbuf();
+    return text.str();
 }
 
 } // namespace httpd

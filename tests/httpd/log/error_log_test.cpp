@@ -212,6 +212,21 @@ TEST_F(error_log_test, a_line_that_was_torn_is_whole_in_the_next_file) {
     EXPECT_EQ(messages(), (std::vector<std::string>{"info one"}));
 }
 
+TEST_F(error_log_test, a_line_that_was_torn_is_whole_in_a_file_of_another_name) {
+    auto& log = open();
+    {
+        const full_disk limit{20};
+        log.write(log_level::info, "one");
+        EXPECT_TRUE(eventually([&] { return size_of(path_) == 20; }));
+        log.write_to(simplenet::or_throw(error_log::open_file(path_ + ".2")), log_level::info);
+        EXPECT_TRUE(eventually([&] { return size_of(path_ + ".2") == 20; }));
+    }
+    close();
+    std::filesystem::rename(path_ + ".2", path_);
+
+    EXPECT_EQ(messages(), (std::vector<std::string>{"info one"}));
+}
+
 TEST_F(error_log_test, says_that_it_cannot_be_opened_again) {
     auto& log = open();
     std::filesystem::rename(path_, path_ + ".1");

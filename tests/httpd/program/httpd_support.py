@@ -195,6 +195,12 @@ def tls_line(name="server"):
     return 'tls = {{ certificate = "{0}.pem", key = "{0}.key" }}'.format(os.path.join(certificates(), name))
 
 
+def certificate(name):
+    """The text of a certificate of the tests."""
+    with open(os.path.join(certificates(), name), encoding="ascii") as file:
+        return file.read()
+
+
 def trusting_context(name=None):
     context = ssl.create_default_context(cafile=os.path.join(certificates(), "root.pem"))
     context.check_hostname = False

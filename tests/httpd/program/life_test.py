@@ -1,5 +1,6 @@
 """How the program starts, reloads and ends."""
 
+import contextlib
 import http.client
 import os
 import pwd
@@ -286,6 +287,26 @@ class reload_test(support.TestCase):
             self.assertEqual((status, headers["Location"]), (308, f"https://127.0.0.1:{secure}/index.html?a=b"))
             answer = get(secure, "/index.html?a=b", tls=support.trusting_context())
             self.assertEqual(answer[:2], (200, "front page"))
+
+    def test_connections_end_when_the_issuers_of_their_clients_change(self):
+        if not support.certificates():
+            self.skipTest("needs TLS")
+        port = support.free_port()
+        self.write("issuers.pem", support.certificate("root.pem"))
+        tls = support.tls_line().replace(" }", ', client_ca = "issuers.pem" }')
+        self.configure(listen=f'address = "127.0.0.1:{port}"\n{tls}')
+        context = support.trusting_context()
+        context.load_cert_chain(*(os.path.join(support.certificates(), f"client.{kind}") for kind in ("pem", "key")))
+        with self.start() as server:
+            client = http.client.HTTPSConnection("127.0.0.1", port, timeout=support.LIMIT, context=context)
+            with contextlib.closing(client):
+                for _ in range(2):
+                    client.request("GET", "/")
+                    self.assertEqual(client.getresponse().read(), b"front page")
+                    server.reload()
+                self.write("issuers.pem", support.certificate("first.pem"))
+                server.reload()
+                self.assertEqual(client.sock.recv(1), b"")
 
     def test_reloads_under_load_lose_no_request(self):
         self.configure()
