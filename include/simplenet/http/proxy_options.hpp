@@ -46,7 +46,7 @@ struct proxy_options {
     /// For each backend and loop: the most connections, those of WebSockets not counted. At
     /// least 1. Further requests wait. While some do, and an answer finds no room in `answer_ahead`
     /// and `answer_spool`, clients lose their answers that take nothing (acknowledge less than
-    /// 8 KiB) for two seconds: its own, and those whose answers are complete and have more room.
+    /// 8 KiB) for two seconds: its own, and those whose answers have more room there.
     /// Not if `streamed`.
     std::size_t connections = 64;
 

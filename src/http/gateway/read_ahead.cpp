@@ -3,7 +3,6 @@
 #include "http/server/exchange.hpp"
 #include "http/server/transport.hpp"
 
-#include <simplenet/coro/task_group.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
 
@@ -28,11 +27,19 @@ void read_ahead::begin_with(scratch memory, std::size_t count) {
 }
 
 task<result<>> read_ahead::run() {
+    scope_ = &co_await simplenet::detail::own_scope{};
     auto body = [this](task_group& group) -> task<result<>> {
+        copying_ = &group;
         group.spawn(read());
         return write();
     };
-    co_return co_await with_group(body);
+    const result<> copied = co_await with_group(body);
+    watch_.cancel();
+    if (!is_in_the_way_) co_return copied; // else it was stopped, which is no error of a group
+    is_reader_failure_ = static_cast<bool>(failure_);
+    if (is_reader_failure_) co_return fail(failure_);
+    is_held_ = true;
+    co_return fail(simplenet::errc::deadline_exceeded);
 }
 
 task<result<>> read_ahead::read() {
@@ -59,27 +66,27 @@ task<result<>> read_ahead::read() {
         if (count.error() != simplenet::errc::end_of_stream) failure_ = count.error();
         ended_ = true;
         has_bytes_.set();
-        co_return co_await make_room_for_others();
+        co_return result<>{};
     }
 }
 
-task<result<>> read_ahead::make_room_for_others() {
-    if (!limits_.budget || !limits_.is_wanted) co_return result<>{};
-    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+void read_ahead::watch_room() noexcept {
+    if (!limits_.budget || !limits_.is_wanted || watch_.armed()) return;
     ignored_.begin(now(), acknowledged());
-    while (!spool_.empty()) {
-        has_room_.reset();
-        const result<> taken = co_await with_timeout(has_room_.wait(), longest_step(now()));
-        if (taken) continue; // the client is measured when it has let a step pass
-        if (within.stopped()) co_return taken;
-        ignored_.taken(now(), acknowledged());
-        if (!is_in_the_way(now())) continue;
-        is_reader_failure_ = static_cast<bool>(failure_);
-        if (is_reader_failure_) co_return fail(failure_);
-        is_held_ = true;
-        co_return taken;
-    }
-    co_return result<>{};
+    look_again();
+}
+
+void read_ahead::look_again() noexcept {
+    using simplenet::detail::timed_queue;
+    timed_queue::of(*scope_).timers.insert_after(watch_, longest_step(now()));
+}
+
+void read_ahead::make_room_for_others() noexcept {
+    if (spool_.empty()) return; // watched again from the next put() on
+    ignored_.taken(now(), acknowledged());
+    if (!is_in_the_way(now())) return look_again();
+    is_in_the_way_ = true;
+    copying_->request_stop();
 }
 
 mutable_buffer read_ahead::room() {
@@ -99,6 +106,7 @@ task<result<>> read_ahead::keep(std::size_t count) {
     }
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     const result<> stored = co_await spool_.put(count);
+    if (stored) watch_room();
     if (stored || within.stopped()) co_return stored;
     // These bytes follow those that are in the file.
     disk_failure_ = stored.error();
@@ -140,7 +148,7 @@ bool read_ahead::is_in_the_way(ignored_time::time_point now) const noexcept {
 }
 
 bool read_ahead::has_held_too_long(ignored_time::time_point now) const noexcept {
-    if (limits_.is_free && limits_.is_free()) return is_in_the_way(now);
+    if (limits_.is_free && limits_.is_free()) return false;
     const std::chrono::nanoseconds ignored = ignored_.until(now);
     if (limits_.hold > ignored.zero() && ignored >= limits_.hold) return true;
     const std::chrono::nanoseconds wanted = limits_.hold_while_wanted;

@@ -6,10 +6,12 @@
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/coro/task_group.hpp>
 #include <simplenet/http/async_reader_ref.hpp>
 #include <simplenet/http/response.hpp>
 #include <simplenet/io/scratch.hpp>
 #include <simplenet/sync/async_event.hpp>
+#include <simplenet/time/detail/timer_wheel.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -151,9 +153,8 @@ private:
     [[nodiscard]] task<result<>> keep(std::size_t count);
     /// Waits until the client has taken something, or for a second.
     [[nodiscard]] task<result<>> wait_for_client();
-    /// The backend is done with this answer. While its client takes nothing of what is on the disk,
-    /// it ends if others need that room, see disk_budget.
-    [[nodiscard]] task<result<>> make_room_for_others();
+    /// Ends this answer if it is in the way, else looks again later.
+    void make_room_for_others() noexcept;
     /// Grows by what the client acknowledges. That is more than the kernel tells a writer, who
     /// hears of room only when a good part of the buffer is free (tcp(7)). Below zero while earlier
     /// answers wait in the socket. Not measured if the client has no limit.
@@ -172,9 +173,24 @@ private:
     }
     void drop_written() noexcept;
 
+    /// Armed while something is on the disk that others share.
+    class room_watch final : public simplenet::detail::timer_node {
+    public:
+        explicit room_watch(read_ahead& of) noexcept
+            : of_{of} {}
+
+    private:
+        void expired() noexcept override { of_.make_room_for_others(); }
+        read_ahead& of_;
+    };
+    void watch_room() noexcept;
+    void look_again() noexcept;
+
     async_reader_ref from_;
     response& to_;
     const ahead_limits limits_;
+    simplenet::detail::scope* scope_ = nullptr; // of run()
+    task_group* copying_ = nullptr;
     std::deque<block> blocks_; // precede what is in the spool
     spool_queue spool_;
     block* into_ = nullptr; // where room() is; null: in the spool
@@ -183,6 +199,7 @@ private:
     bool waits_ = false;        // the reader, for room
     bool sends_head_first_ = false;
     bool is_held_ = false;
+    bool is_in_the_way_ = false;
     bool is_lost_ = false;
     bool is_reader_failure_ = false;
     ignored_time ignored_;
@@ -190,6 +207,7 @@ private:
     std::error_code disk_failure_;
     async_event has_bytes_; // or the end has come
     async_event has_room_;
+    room_watch watch_{*this};
 };
 
 } // namespace simplenet::v0::http::detail

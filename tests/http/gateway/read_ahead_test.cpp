@@ -33,6 +33,7 @@ namespace simplenet::v0::testing {
 namespace {
 
 using namespace std::chrono_literals;
+using http::async_reader_ref;
 using http::detail::ahead_limits;
 using http::detail::disk_budget;
 using http::detail::read_ahead;
@@ -67,21 +68,23 @@ private:
 /// `size` of such bytes, and when it may go on, the end.
 class paused_source {
 public:
-    paused_source(std::size_t size, const std::atomic<bool>& goes_on)
-        : bytes_{size, errc::end_of_stream, taken_}
+    paused_source(std::size_t size, const std::atomic<bool>& goes_on,
+                  std::atomic<std::size_t>& taken)
+        : bytes_{size, errc::end_of_stream, taken}
         , goes_on_{goes_on} {}
     task<result<std::size_t>> read_some(mutable_buffer into) {
         const result<std::size_t> count = co_await bytes_.read_some(into);
         if (count || has_ended_) co_return count;
-        while (!goes_on_)
-            co_await async_sleep(1ms);
+        while (!goes_on_) {
+            const result<> slept = co_await async_sleep(1ms);
+            if (!slept) co_return fail(slept);
+        }
         has_ended_ = true;
         std::memcpy(into.data(), "end", 3);
         co_return 3;
     }
 
 private:
-    std::atomic<std::size_t> taken_ = 0;
     counted_source bytes_;
     const std::atomic<bool>& goes_on_;
     bool has_ended_ = false;
@@ -407,8 +410,9 @@ TEST_P(read_ahead_test, a_client_that_goes_away_is_no_failure_of_a_source_that_h
 
 class shared_disk_test : public read_ahead_test {
 protected:
-    /// Serves `size` bytes at `/`, and more than `on_disk` has room for at `/large`.
-    void serve_both(std::size_t size, std::uint64_t on_disk) {
+    /// Serves `size` bytes at `/`, whose end does not come if `silent`, and more than `on_disk` has
+    /// room for at `/large`.
+    void serve_both(std::size_t size, std::uint64_t on_disk, bool silent = false) {
         const auto budget = std::make_shared<disk_budget>(on_disk);
         const auto answer_with = [=, this](std::size_t bytes) {
             return [=, this](http::request&, http::response& answer) -> task<result<>> {
@@ -419,8 +423,11 @@ protected:
                     .budget = budget,
                     .is_wanted = [this](auto, auto) { return wanted_.load(); },
                     .hold_while_wanted = 50ms};
-                counted_source source{bytes, errc::end_of_stream, taken_};
-                read_ahead forward{source, answer, limits};
+                counted_source whole{bytes, errc::end_of_stream, taken_};
+                paused_source paused{bytes, goes_on_, taken_};
+                const bool pauses = silent && bytes == size;
+                read_ahead forward{pauses ? async_reader_ref{paused} : async_reader_ref{whole},
+                                   answer, limits};
                 const result<> done = co_await forward.run();
                 if (forward.is_held()) ++cut_;
                 co_return done;
@@ -446,6 +453,7 @@ protected:
         return client;
     }
 
+    const std::atomic<bool> goes_on_ = false;
     std::atomic<int> cut_ = 0;
     std::atomic<bool> wanted_ = false;
 };
@@ -456,6 +464,18 @@ TEST_P(shared_disk_test, a_stored_answer_whose_client_takes_nothing_makes_room_f
     // It has more than a third, whatever the kernel has of it, so the other one has less.
     constexpr std::size_t size = 4 * kernel_buffers - 1'000'000;
     serve_both(size, 8 * kernel_buffers);
+    raw_peer stored = connect_and_store(size);
+
+    const raw_peer other = ask_for_the_large_one();
+
+    wait_until([&] { return cut_ == 2; });
+    EXPECT_EQ(stored.receive_to_the_end(), std::errc::connection_reset);
+}
+
+// A script that takes its time kept the room of what it had sent.
+TEST_P(shared_disk_test, an_answer_whose_source_is_silent_makes_room_too) {
+    constexpr std::size_t size = 4 * kernel_buffers - 1'000'000;
+    serve_both(size, 8 * kernel_buffers, true);
     raw_peer stored = connect_and_store(size);
 
     const raw_peer other = ask_for_the_large_one();
@@ -501,7 +521,7 @@ TEST_P(read_ahead_test, the_disk_is_free_again_while_the_source_is_silent) {
     std::atomic<bool> goes_on = false;
     http::router routes;
     routes.get("/", [&](http::request&, http::response& answer) -> task<result<>> {
-        paused_source source{size, goes_on};
+        paused_source source{size, goes_on, taken_};
         read_ahead forward{
             source, answer, {.memory = 1, .file = 2 * size, .directory = "/tmp", .budget = budget}};
         co_return co_await forward.run();
