@@ -114,7 +114,6 @@ void check_directories(const site& site, problems& found) {
         const path_match& match = each.match;
         if (!to_backend || match.kind != path_match::form::exact || !match.text.ends_with('/'))
             continue;
-        if (match.text == "/" && !site.root.empty()) continue; // a page among files
         const bool has_rest = std::ranges::any_of(site.routes, [&](const route& other) {
             return other.match.kind == path_match::form::prefix && other.match.text == match.text;
         });
@@ -198,6 +197,11 @@ void check_actions(const site& site, problems& found) {
                 place_of(each),
                 "no script can be found: the site has no `root`, and the route no `script_root`",
                 severity::finding);
+        if (each.path_info && each.match.kind == path_match::form::exact)
+            found.add(place_of(each),
+                      "`path_info` has no effect: nothing can follow " + quote(each.match.text) +
+                          ", which is matched exactly",
+                      severity::finding);
         const unsigned status = each.answer.status;
         if (each.action == route_action::answer && (status == 204 || status == 304) &&
             !each.answer.body.empty())

@@ -471,8 +471,9 @@ constexpr key site_keys[]{
     {.name = "listing",
      .type = value_type::boolean,
      .stored = stored_in<&site::listing>(),
-     .description = "Whether a directory without such a file is answered with a page of its "
-                    "entries. Otherwise the answer is 404."},
+     .description =
+         "Whether a directory without such a file is answered with a page of up to 10,000 of its "
+         "entries. Otherwise the answer is 404."},
     {.name = "symlinks",
      .type = value_type::choice,
      .stored = stored_in<&site::symlinks>(),

@@ -218,6 +218,10 @@ complaint wrong_redirect(std::string_view text) {
             return "has a character that a URL cannot have; write it percent-encoded";
     if (text.find('#') != std::string_view::npos)
         return "has a fragment, to which nothing can be appended";
+    for (const std::string_view variable : {"$request_uri", "$uri", "$host", "$scheme", "$1"})
+        if (text.find(variable) != std::string_view::npos)
+            return "has a variable of nginx; what `*` stands for and the query are appended "
+                   "anyway";
     if (text.starts_with("//"))
         return "begins with two slashes, which a browser takes for another host; write the whole "
                "URL, or one slash";

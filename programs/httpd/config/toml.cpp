@@ -79,9 +79,31 @@ std::string_view name_behind(std::string_view what, std::string_view before) {
     return what.substr(0, what.find('\''));
 }
 
+// What was hardly meant as TOML; empty: nothing in particular.
+std::string_view misunderstanding_in(std::string_view line) {
+    line = line.substr(0, line.find('#'));
+    const auto trim = [](std::string_view text) {
+        text.remove_prefix(indentation(text));
+        return text.substr(0, text.find_last_not_of(" \t\r") + 1);
+    };
+    line = trim(line);
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos && (line.ends_with('{') || line.ends_with(';')))
+        return "this looks like a file of nginx; here it is `key = value`";
+    if (equals == std::string_view::npos) return {};
+    const std::string_view value = trim(line.substr(equals + 1));
+    if (value.ends_with(';')) return "there is no semicolon behind a value";
+    for (const std::string_view each : {"on", "off", "yes", "no"})
+        if (value == each) return "a boolean is `true` or `false`";
+    // Also 127.0.0.1:80 and 10s, which begin like a number or a time.
+    if (!value.empty() && std::string_view{"\"'[{"}.find(value.front()) == std::string_view::npos)
+        return "strings are written in quotation marks";
+    return {};
+}
+
 // An error of toml++ tells what the parser saw; this tells what was done. `rest` is the line from
 // the error on.
-std::string explained(std::string what, std::string_view rest) {
+std::string explained(std::string what, std::string_view line, std::string_view rest) {
     const auto has = [&](std::string_view part) { return what.find(part) != std::string::npos; };
     if (has("parsing string") && has("control characters") && (rest.empty() || rest == "\r"))
         return "not TOML: the string does not end in its line; is a quotation mark missing?";
@@ -92,6 +114,8 @@ std::string explained(std::string what, std::string_view rest) {
         const std::string header = "[[" + std::string{name} + "]]";
         return "a table that belongs to " + code(header) + " stands before it";
     }
+    if (const std::string_view meant = misunderstanding_in(line); !meant.empty())
+        return "not TOML: " + std::string{meant};
     constexpr std::string_view prefix = "Error while ";
     if (what.starts_with(prefix)) what.replace(0, prefix.size(), "not TOML; while ");
     return what;
@@ -165,7 +189,7 @@ std::optional<node> parse(std::string_view text, problems& found) {
                     where.column = static_cast<std::uint32_t>(begin + 1);
                 what = "given twice: " + what.substr(what.find("cannot redefine"));
             } else {
-                what = explained(std::move(what),
+                what = explained(std::move(what), line,
                                  line.substr(std::min<std::size_t>(line.size(), where.column - 1)));
             }
             found.add(where, std::move(what));

@@ -1,5 +1,6 @@
 #include "http/files/listing.hpp"
 
+#include "http/codec/utf8.hpp"
 #include "sys/file_calls.hpp"
 
 #include <algorithm>
@@ -38,6 +39,7 @@ struct listed {
 
 /// Text between tags, or in a quoted attribute.
 void append_text(std::string& page, std::string_view text) {
+    const bool is_text = is_utf8(text);
     for (const char each : text) {
         switch (each) {
         case '&':
@@ -56,9 +58,9 @@ void append_text(std::string& page, std::string_view text) {
             page += "&#39;";
             break;
         default:
-            // Control characters are not allowed in HTML. Names that are not UTF-8 are passed on:
-            // a decoder replaces only the bytes in question.
-            if (static_cast<unsigned char>(each) < 0x20 || each == 0x7f) {
+            // Control characters are not allowed in HTML, nor what is not UTF-8.
+            const auto byte = static_cast<unsigned char>(each);
+            if (byte < 0x20 || byte == 0x7f || (byte >= 0x80 && !is_text)) {
                 page += "&#xfffd;";
             } else {
                 page += each;
