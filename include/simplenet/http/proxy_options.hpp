@@ -45,8 +45,9 @@ struct proxy_options {
     std::size_t keep_connections = 8;
     /// For each backend and loop: the most connections, those of WebSockets not counted. At
     /// least 1. Further requests wait. While some do, and an answer finds no room in `answer_ahead`
-    /// and `answer_spool`, clients lose their answers that take nothing (acknowledge less than
-    /// 8 KiB) for two seconds: its own, and those whose answers have more room there.
+    /// and `answer_spool`, clients lose their answers that take next to nothing for two seconds:
+    /// less than 8 KiB, or so little that they would need two minutes for what is stored. These are
+    /// its own client, and those whose answers have more room there.
     /// Not if `streamed`.
     std::size_t connections = 64;
 

@@ -11,7 +11,7 @@ struct word {
     counterpart here;
 };
 
-constexpr std::array words{
+constexpr std::array directives{
     word{"access_log", {"[log]", "access"}},
     word{"add_header", {"[[site]]", "headers"}},
     word{"auth_basic", {"auth", "realm"}},
@@ -49,14 +49,14 @@ constexpr std::array words{
 } // namespace
 
 std::optional<counterpart> counterpart_of(std::string_view directive) noexcept {
-    const auto found = std::ranges::find(words, directive, &word::directive);
-    if (found == words.end()) return std::nullopt;
+    const auto found = std::ranges::find(directives, directive, &word::directive);
+    if (found == directives.end()) return std::nullopt;
     return found->here;
 }
 
 std::vector<std::string_view> known_directives() {
     std::vector<std::string_view> all;
-    for (const word& each : words)
+    for (const word& each : directives)
         all.push_back(each.directive);
     return all;
 }

@@ -35,7 +35,7 @@ task<result<>> read_ahead::run() {
     };
     const result<> copied = co_await with_group(body);
     watch_.cancel();
-    if (!is_in_the_way_) co_return copied; // else it was stopped, which is no error of a group
+    if (!gives_way_) co_return copied; // else it was stopped, which is no error of a group
     is_reader_failure_ = static_cast<bool>(failure_);
     if (is_reader_failure_) co_return fail(failure_);
     is_held_ = true;
@@ -49,6 +49,7 @@ task<result<>> read_ahead::read() {
         if (into.empty()) {
             // The time before does not count: the client kept nobody waiting.
             if (!waits_) ignored_.begin(now(), acknowledged());
+            if (!waits_ && !watch_.armed()) slow_.begin(now(), acknowledged());
             waits_ = true;
             const result<> waited = co_await wait_for_client();
             if (!waited) co_return waited;
@@ -72,7 +73,7 @@ task<result<>> read_ahead::read() {
 
 void read_ahead::watch_room() noexcept {
     if (!limits_.budget || !limits_.is_wanted || watch_.armed()) return;
-    ignored_.begin(now(), acknowledged());
+    begin_measuring();
     look_again();
 }
 
@@ -83,9 +84,10 @@ void read_ahead::look_again() noexcept {
 
 void read_ahead::make_room_for_others() noexcept {
     if (spool_.empty()) return; // watched again from the next put() on
-    ignored_.taken(now(), acknowledged());
-    if (!is_in_the_way(now())) return look_again();
-    is_in_the_way_ = true;
+    note_taken();
+    const bool holds_backend = waits_ && has_held_too_long(now());
+    if (!holds_backend && !is_in_the_way(now())) return look_again();
+    gives_way_ = true;
     copying_->request_stop();
 }
 
@@ -110,7 +112,7 @@ task<result<>> read_ahead::keep(std::size_t count) {
     if (stored || within.stopped()) co_return stored;
     // These bytes follow those that are in the file.
     disk_failure_ = stored.error();
-    ignored_.begin(now(), acknowledged());
+    begin_measuring();
     while (!spool_.empty()) {
         const result<> waited = co_await wait_for_client();
         if (!waited) co_return waited;
@@ -122,10 +124,10 @@ task<result<>> read_ahead::keep(std::size_t count) {
 task<result<>> read_ahead::wait_for_client() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     has_room_.reset();
-    ignored_.taken(now(), acknowledged());
+    note_taken();
     const result<> taken = co_await with_timeout(has_room_.wait(), longest_step(now()));
     if (taken || within.stopped()) co_return taken;
-    ignored_.taken(now(), acknowledged());
+    note_taken();
     if (has_held_too_long(now())) {
         is_held_ = true;
         co_return taken;
@@ -144,7 +146,7 @@ std::chrono::nanoseconds read_ahead::longest_step(ignored_time::time_point now) 
 
 bool read_ahead::is_in_the_way(ignored_time::time_point now) const noexcept {
     return limits_.budget && limits_.budget->is_asked_by_less(now, spool_.reserved()) &&
-           ignored_.until(now) >= limits_.hold_while_wanted;
+           slow_.until(now) >= limits_.hold_while_wanted;
 }
 
 bool read_ahead::has_held_too_long(ignored_time::time_point now) const noexcept {
@@ -155,7 +157,38 @@ bool read_ahead::has_held_too_long(ignored_time::time_point now) const noexcept 
     // Asked each time, because it looks for those who were there when it was asked before.
     if (!limits_.is_wanted || !limits_.is_wanted(now, wanted)) return false;
     if (spool_.lacks_budget()) limits_.budget->ask_for_room(now, spool_.reserved());
-    return ignored >= wanted;
+    return slow_.until(now) >= wanted;
+}
+
+std::int64_t read_ahead::enough() const noexcept {
+    // Else a few clients that take a little could keep all of the disk, and the backends.
+    using seconds = std::chrono::duration<double>;
+    const seconds all{limits_.drained_within};
+    const double part = seconds{limits_.hold_while_wanted} / all;
+    return std::max(ignored_time::something,
+                    static_cast<std::int64_t>(static_cast<double>(spool_.size()) * part));
+}
+
+void read_ahead::begin_measuring() noexcept {
+    const std::int64_t total = acknowledged();
+    ignored_.begin(now(), total);
+    slow_.begin(now(), total);
+}
+
+void read_ahead::note_offered() noexcept {
+    ignored_.offered(now());
+    slow_.offered(now());
+}
+
+void read_ahead::note_answered() noexcept {
+    ignored_.answered(now());
+    slow_.answered(now());
+}
+
+void read_ahead::note_taken() noexcept {
+    const std::int64_t total = acknowledged();
+    ignored_.taken(now(), total);
+    slow_.taken(now(), total, enough());
 }
 
 std::int64_t read_ahead::acknowledged() const noexcept {
@@ -186,9 +219,9 @@ void read_ahead::drop_written() noexcept {
 task<result<>> read_ahead::write() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     if (sends_head_first_) {
-        ignored_.offered(now());
+        note_offered();
         const result<> sent = co_await exchange::of(to_).send_head();
-        ignored_.answered(now());
+        note_answered();
         if (!sent) co_return sent;
     }
     for (;;) {
@@ -217,9 +250,9 @@ task<result<>> read_ahead::write() {
             if (!waited) co_return waited;
             continue;
         }
-        ignored_.offered(now());
+        note_offered();
         const result<std::size_t> count = co_await to_.write_some(bytes);
-        ignored_.answered(now());
+        note_answered();
         if (!count) co_return fail(count);
         written_ += *count;
         if (front != nullptr) {

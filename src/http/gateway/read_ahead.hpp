@@ -41,8 +41,10 @@ struct ahead_limits {
     /// Whether other requests have needed the backend for so long. Empty: nobody does.
     std::function<bool(std::chrono::steady_clock::time_point, std::chrono::nanoseconds)>
         is_wanted{};
-    /// The limit in place of `hold` meanwhile.
+    /// The limit in place of `hold` meanwhile. Then it also counts as nothing if the client would
+    /// need longer than `drained_within` for what is stored.
     std::chrono::nanoseconds hold_while_wanted = std::chrono::seconds{2};
+    std::chrono::nanoseconds drained_within = std::chrono::minutes{2};
     /// Whether the backend serves others already, although the end of this answer has not been
     /// read: then neither limit counts. Empty: it never does.
     std::function<bool()> is_free{};
@@ -72,9 +74,9 @@ public:
         before_ = until(now);
         is_offered_ = false;
     }
-    /// By now the client has taken `total` bytes.
-    void taken(time_point now, std::int64_t total) noexcept {
-        if (total >= total_ + something) begin(now, total);
+    /// By now the client has taken `total` bytes. Fewer than `enough` are nothing.
+    void taken(time_point now, std::int64_t total, std::int64_t enough = something) noexcept {
+        if (total >= total_ + enough) begin(now, total);
     }
     [[nodiscard]] bool is_offered() const noexcept { return is_offered_; }
     /// Since begin(), or since it took something.
@@ -153,8 +155,15 @@ private:
     [[nodiscard]] task<result<>> keep(std::size_t count);
     /// Waits until the client has taken something, or for a second.
     [[nodiscard]] task<result<>> wait_for_client();
-    /// Ends this answer if it is in the way, else looks again later.
+    /// Ends this answer if it is in the way, or holds the backend, else looks again later.
     void make_room_for_others() noexcept;
+    /// What the client has to take in the time of `hold_while_wanted`.
+    [[nodiscard]] std::int64_t enough() const noexcept;
+    // Both measures of the client.
+    void begin_measuring() noexcept;
+    void note_offered() noexcept;
+    void note_answered() noexcept;
+    void note_taken() noexcept;
     /// Grows by what the client acknowledges. That is more than the kernel tells a writer, who
     /// hears of room only when a good part of the buffer is free (tcp(7)). Below zero while earlier
     /// answers wait in the socket. Not measured if the client has no limit.
@@ -199,10 +208,11 @@ private:
     bool waits_ = false;        // the reader, for room
     bool sends_head_first_ = false;
     bool is_held_ = false;
-    bool is_in_the_way_ = false;
+    bool gives_way_ = false;
     bool is_lost_ = false;
     bool is_reader_failure_ = false;
-    ignored_time ignored_;
+    ignored_time ignored_;    // for `hold`
+    ignored_time slow_;       // for `hold_while_wanted`
     std::error_code failure_; // of the reader
     std::error_code disk_failure_;
     async_event has_bytes_; // or the end has come

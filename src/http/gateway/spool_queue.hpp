@@ -89,6 +89,8 @@ public:
 
     /// Nothing is stored.
     [[nodiscard]] bool empty() const noexcept { return bytes_ == 0; }
+    /// Bytes that are stored.
+    [[nodiscard]] std::uint64_t size() const noexcept { return bytes_; }
     /// What was taken of the budget.
     [[nodiscard]] std::uint64_t reserved() const noexcept { return on_ ? on_->reserved : 0; }
     /// Whether room() would return some if the budget had more.

@@ -78,9 +78,14 @@ task<result<>> exchange::send_compressed_file(content_source from, std::uint64_t
         const auto written = co_await write_compressed(part, gzip_encoder::until::more);
         if (!written) co_return fail(written);
         done += part.size();
-        if (done < size) co_await yield(); // a step may be done without output
+        if (done < size) co_await take_turn(); // a step may be done without output
     }
     co_return co_await end_stream();
+}
+
+task<> exchange::take_turn() {
+    const result<async_mutex::guard> turn = co_await connection_.loop.long_steps.lock();
+    co_await yield();
 }
 
 task<result<std::size_t>> exchange::write_compressed(const_buffer from, gzip_encoder::until what) {
@@ -111,7 +116,7 @@ task<result<std::size_t>> exchange::write_compressed(const_buffer from, gzip_enc
             output_.took(head + step.produced + chunk_end.size());
             body_bytes_ += step.produced;
         }
-        if (!done) co_await yield();
+        if (!done) co_await take_turn();
     }
     if (what != gzip_encoder::until::flush) co_return whole;
     const result<> left = co_await write_out({});

@@ -6,6 +6,7 @@
 
 #include <simplenet/http/limits.hpp>
 #include <simplenet/http/server.hpp>
+#include <simplenet/sync/async_mutex.hpp>
 
 #if SIMPLENET_HAS_TLS
 #include <simplenet/tls/server.hpp>
@@ -180,6 +181,8 @@ public:
     }
 
     const std::shared_ptr<server_state> server;
+    /// Held until the loop's next turn by the one that computes next, see take_turn().
+    async_mutex long_steps;
 
 private:
     const std::shared_ptr<server_state::counter> requests_;

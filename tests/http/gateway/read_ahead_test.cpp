@@ -498,6 +498,29 @@ TEST_P(shared_disk_test, a_stored_answer_makes_no_room_for_one_that_has_more) {
     EXPECT_EQ(cut_, 1);
 }
 
+// Eight clients that took 8 KiB a second of large answers had kept PHP from all others.
+TEST_P(read_ahead_test, a_client_that_would_need_minutes_does_not_hold_a_backend_that_others_need) {
+    const auto budget = std::make_shared<disk_budget>(8 * kernel_buffers);
+    // A quarter of a second for 64 KiB; what is stored, half of the budget, needs three minutes.
+    serve_within(100 * kernel_buffers, {.memory = 1,
+                                        .file = std::uint64_t{1} << 30U,
+                                        .directory = "/tmp",
+                                        .budget = budget,
+                                        .is_wanted = [](auto, auto) { return true; }});
+    raw_peer client = connect();
+    const int small = 65536;
+    ::setsockopt(client.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    client.send(get);
+
+    while (!ended_) {
+        client.receive(65536);
+        std::this_thread::sleep_for(250ms);
+    }
+
+    end_loops();
+    EXPECT_TRUE(held_);
+}
+
 TEST_P(read_ahead_test, a_client_cannot_hold_a_backend_that_is_done) {
     constexpr std::size_t size = 2 * kernel_buffers;
     serve_within(size, {.memory = 1,

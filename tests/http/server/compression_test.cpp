@@ -5,6 +5,7 @@
 #include "http/server/http_test.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <simplenet/coro/this_task.hpp>
 #include <simplenet/time/deadline.hpp>
 
 #include <atomic>
@@ -14,6 +15,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 #include <zlib.h>
 
 namespace simplenet::v0 {
@@ -24,6 +26,7 @@ using namespace std::chrono_literals;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 /// What a gzip stream contains; empty if it is not exactly one.
 std::string inflated(std::string_view from) {
@@ -263,6 +266,47 @@ TEST_P(http_compressed_answer_test, a_file_that_compresses_well_leaves_others_th
 
     EXPECT_TRUE(decoded(get(accepting)) == text);
     EXPECT_TRUE(others_had_a_turn_);
+}
+
+// Each compressed 32 KiB in each turn of the loop, and others waited for all of them: 5 s for 800.
+TEST_P(http_compression_test, clients_that_compress_take_turns) {
+    constexpr int clients = 16;
+    constexpr int steps = 32;
+    const std::string text(std::size_t{steps} * 32 * 1024, 'x');
+    std::atomic<int> ready = 0;
+    std::atomic<int> done = 0;
+    std::atomic<int> turns = 0;
+    http::router routes;
+    routes
+        .get("/",
+             [&](http::request&, http::response& answer) -> task<result<>> {
+                 ++ready;
+                 while (ready < clients)
+                     co_await yield();
+                 const result<> sent = co_await answer.send("text/plain", text);
+                 ++done;
+                 co_return sent;
+             })
+        .get("/count", [&](http::request&, http::response&) -> task<> {
+            while (done < clients) {
+                turns += ready == clients ? 1 : 0;
+                co_await yield();
+            }
+        });
+    serve_text(std::move(routes));
+    testing::raw_peer counting = connect();
+    counting.send("GET /count HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    std::vector<testing::raw_peer> all;
+    for (int each = 0; each < clients; ++each) {
+        all.push_back(connect());
+        all.back().send("GET / HTTP/1.1\r\nHost: h\r\nAccept-Encoding: gzip\r\n"
+                        "Connection: close\r\n\r\n");
+    }
+    for (testing::raw_peer& each : all)
+        EXPECT_THAT(rest_of(each), StartsWith("HTTP/1.1 200"));
+
+    EXPECT_THAT(rest_of(counting), StartsWith("HTTP/1.1 200"));
+    EXPECT_GT(turns, clients * steps / 2);
 }
 
 TEST_P(http_compressed_answer_test, a_file_that_has_shrunk_never_looks_complete) {
