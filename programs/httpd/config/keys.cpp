@@ -350,7 +350,8 @@ constexpr key route_keys[]{
      .sub = &backend_section,
      .group = "action",
      .description = "Requests go to a FastCGI server, such as `unix:/run/php/php-fpm.sock`. Of "
-                    "several, the one with the fewest requests for its weight."},
+                    "several, the one with the fewest requests for its weight. Scripts are files "
+                    "whose names end in `.php`; everything else gets 404."},
     {.name = "proxy",
      .type = value_type::backends,
      .stored = action_in<route_action::proxy, &route::backends>(),
