@@ -1,5 +1,6 @@
 #include "http/gateway/read_ahead.hpp"
 
+#include "http/marked.hpp"
 #include "http/server/exchange.hpp"
 #include "http/server/transport.hpp"
 
@@ -83,6 +84,7 @@ void read_ahead::look_again() noexcept {
 }
 
 void read_ahead::make_room_for_others() noexcept {
+    if (!writes_) return;       // nor may the group be there
     if (spool_.empty()) return; // watched again from the next put() on
     note_taken();
     const bool holds_backend = waits_ && has_held_too_long(now());
@@ -218,6 +220,7 @@ void read_ahead::drop_written() noexcept {
 
 task<result<>> read_ahead::write() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+    const marked in_progress{writes_};
     if (sends_head_first_) {
         note_offered();
         const result<> sent = co_await exchange::of(to_).send_head();

@@ -199,7 +199,8 @@ private:
     response& to_;
     const ahead_limits limits_;
     simplenet::detail::scope* scope_ = nullptr; // of run()
-    task_group* copying_ = nullptr;
+    task_group* copying_ = nullptr;             // exists while writes_
+    bool writes_ = false;
     std::deque<block> blocks_; // precede what is in the spool
     spool_queue spool_;
     block* into_ = nullptr; // where room() is; null: in the spool

@@ -514,7 +514,7 @@ TEST_P(read_ahead_test, a_client_that_would_need_minutes_does_not_hold_a_backend
 
     while (!ended_) {
         client.receive(65536);
-        std::this_thread::sleep_for(250ms);
+        std::this_thread::sleep_for(250ms); // the pace of the client
     }
 
     end_loops();

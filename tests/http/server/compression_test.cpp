@@ -309,6 +309,26 @@ TEST_P(http_compression_test, clients_that_compress_take_turns) {
     EXPECT_GT(turns, clients * steps / 2);
 }
 
+TEST_P(http_compression_test, a_loop_ends_while_clients_take_turns) {
+    const std::string text(50'000'000, 'x');
+    http::router routes;
+    routes.get("/", [&](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", text);
+    });
+    serve_text(std::move(routes));
+    std::vector<testing::raw_peer> all;
+    for (int each = 0; each < 8; ++each) {
+        all.push_back(connect());
+        all.back().send("GET / HTTP/1.1\r\nHost: h\r\nAccept-Encoding: gzip\r\n\r\n");
+    }
+    EXPECT_TRUE(eventually([&] { return server().statistics().requests == 8; }));
+
+    end_loops();
+
+    for (testing::raw_peer& each : all)
+        EXPECT_EQ(each.receive_to_the_end(), std::errc::connection_reset);
+}
+
 TEST_P(http_compressed_answer_test, a_file_that_has_shrunk_never_looks_complete) {
     serve_file_as(std::string(100'000, 'f'), 200'000);
     testing::raw_peer client = ask_for_gzip();
