@@ -218,10 +218,14 @@ complaint wrong_redirect(std::string_view text) {
             return "has a character that a URL cannot have; write it percent-encoded";
     if (text.find('#') != std::string_view::npos)
         return "has a fragment, to which nothing can be appended";
-    for (const std::string_view variable : {"$request_uri", "$uri", "$host", "$scheme", "$1"})
-        if (text.find(variable) != std::string_view::npos)
-            return "has a variable of nginx; what `*` stands for and the query are appended "
-                   "anyway";
+    for (const std::string_view variable : {"$request_uri", "$uri", "$host", "$scheme", "$1"}) {
+        const std::size_t at = text.find(variable);
+        if (at == std::string_view::npos) continue;
+        const std::string_view rest = text.substr(at + variable.size());
+        if (!rest.empty() && (is_letter(rest.front()) || is_digit(rest.front()))) continue;
+        return "has a variable of nginx; what `*` stands for and the query are appended anyway. A "
+               "dollar sign of the URL itself is `%24`";
+    }
     if (text.starts_with("//"))
         return "begins with two slashes, which a browser takes for another host; write the whole "
                "URL, or one slash";

@@ -81,7 +81,8 @@ std::string_view name_behind(std::string_view what, std::string_view before) {
 
 // What was hardly meant as TOML; empty: nothing in particular.
 std::string_view misunderstanding_in(std::string_view line) {
-    line = line.substr(0, line.find('#'));
+    const std::size_t comment = line.find('#');
+    if (line.find_first_of("\"'") > comment) line = line.substr(0, comment);
     const auto trim = [](std::string_view text) {
         text.remove_prefix(indentation(text));
         return text.substr(0, text.find_last_not_of(" \t\r") + 1);
@@ -96,8 +97,10 @@ std::string_view misunderstanding_in(std::string_view line) {
     for (const std::string_view each : {"on", "off", "yes", "no"})
         if (value == each) return "a boolean is `true` or `false`";
     // Also 127.0.0.1:80 and 10s, which begin like a number or a time.
-    if (!value.empty() && std::string_view{"\"'[{"}.find(value.front()) == std::string_view::npos)
-        return "strings are written in quotation marks";
+    const bool has_key = equals != 0 && trim(line.substr(0, equals)).find(' ') == value.npos;
+    const bool is_bare = value.find_first_of("\"'[{ ") == value.npos;
+    const bool is_number = value.find_first_not_of("+-_0123456789") == value.npos;
+    if (has_key && is_bare && !is_number) return "strings are written in quotation marks";
     return {};
 }
 

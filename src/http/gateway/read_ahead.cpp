@@ -36,7 +36,8 @@ task<result<>> read_ahead::run() {
     };
     const result<> copied = co_await with_group(body);
     watch_.cancel();
-    if (!gives_way_) co_return copied; // else it was stopped, which is no error of a group
+    // A group that was stopped reports no error.
+    if (!gives_way_ || (is_whole_ && !failure_)) co_return copied;
     is_reader_failure_ = static_cast<bool>(failure_);
     if (is_reader_failure_) co_return fail(failure_);
     is_held_ = true;
@@ -265,6 +266,7 @@ task<result<>> read_ahead::write() {
         }
         has_room_.set();
     }
+    is_whole_ = true;
     is_reader_failure_ = static_cast<bool>(failure_);
     if (is_reader_failure_) co_return fail(failure_);
     co_return result<>{};

@@ -41,8 +41,8 @@ struct ahead_limits {
     /// Whether other requests have needed the backend for so long. Empty: nobody does.
     std::function<bool(std::chrono::steady_clock::time_point, std::chrono::nanoseconds)>
         is_wanted{};
-    /// The limit in place of `hold` meanwhile. Then it also counts as nothing if the client would
-    /// need longer than `drained_within` for what is stored.
+    /// The limit in place of `hold` meanwhile, measured from when something is stored. Then it also
+    /// counts as nothing if the client would need longer than `drained_within` for that.
     std::chrono::nanoseconds hold_while_wanted = std::chrono::seconds{2};
     std::chrono::nanoseconds drained_within = std::chrono::minutes{2};
     /// Whether the backend serves others already, although the end of this answer has not been
@@ -182,7 +182,7 @@ private:
     }
     void drop_written() noexcept;
 
-    /// Armed while something is on the disk that others share.
+    /// Armed while something is on the disk that others share, and up to a second longer.
     class room_watch final : public simplenet::detail::timer_node {
     public:
         explicit room_watch(read_ahead& of) noexcept
@@ -201,6 +201,7 @@ private:
     simplenet::detail::scope* scope_ = nullptr; // of run()
     task_group* copying_ = nullptr;             // exists while writes_
     bool writes_ = false;
+    bool is_whole_ = false;    // all that was read has been written
     std::deque<block> blocks_; // precede what is in the spool
     spool_queue spool_;
     block* into_ = nullptr; // where room() is; null: in the spool

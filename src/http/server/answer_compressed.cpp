@@ -84,6 +84,7 @@ task<result<>> exchange::send_compressed_file(content_source from, std::uint64_t
 }
 
 task<> exchange::take_turn() {
+    // Without a turn after a stop: the next write fails.
     const result<async_mutex::guard> turn = co_await connection_.loop.long_steps.lock();
     co_await yield();
 }

@@ -287,11 +287,11 @@ private:
     [[nodiscard]] task<result<>> send_compressed_file(content_source from, std::uint64_t size,
                                                       std::string_view type);
     /// The number of bytes taken; less than all of them only after a stop, of a flush.
+    [[nodiscard]] task<result<std::size_t>> write_compressed(const_buffer from,
+                                                             gzip_encoder::until what);
     /// Waits for a turn of the loop in which no other connection goes on to compress: many at once
     /// would make a turn as long as their number.
     [[nodiscard]] task<> take_turn();
-    [[nodiscard]] task<result<std::size_t>> write_compressed(const_buffer from,
-                                                             gzip_encoder::until what);
 
     // --- answer_file.cpp ---
     void forget_content() noexcept;

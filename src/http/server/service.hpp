@@ -181,7 +181,7 @@ public:
     }
 
     const std::shared_ptr<server_state> server;
-    /// Held until the loop's next turn by the one that computes next, see take_turn().
+    /// One holder in each turn of the loop, see exchange::take_turn().
     async_mutex long_steps;
 
 private:
