@@ -19,8 +19,9 @@ namespace {
 struct scratch_cache {
     static constexpr std::size_t least_bytes = 1024;
     static constexpr std::size_t class_count = 8; // 1, 2, 4 ... 128 KiB
-    /// The limit of one class: 2 MiB per thread if a program filled every class.
-    static constexpr std::size_t class_limit_bytes = std::size_t{256} * 1024;
+    /// The limit of one class: 8 MiB per thread if a program filled every class. A proxy holds a
+    /// block of 16 KiB for each backend that it waits for.
+    static constexpr std::size_t class_limit_bytes = std::size_t{1024} * 1024;
 
     struct block {
         block* next;

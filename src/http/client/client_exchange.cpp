@@ -60,10 +60,10 @@ client_exchange::client_exchange(std::shared_ptr<const client_settings> with,
     , upgrades_{asked.upgrades}
     , connection_{std::move(over)}
     , upload_{std::move(asked)}
-    , entries_{std::make_unique_for_overwrite<std::byte[]>( // NOLINT(modernize-avoid-c-arrays)
-          options_.header_count * sizeof(field_entry))}
+    , entries_{scratch::borrow(options_.header_count * sizeof(field_entry))}
+    // Not initialised: the parser writes an entry before anything reads it.
     , parser_{{options_.status_line, options_.header_bytes},
-              {reinterpret_cast<field_entry*>(entries_.get()), options_.header_count}} {}
+              {reinterpret_cast<field_entry*>(entries_.data()), options_.header_count}} {}
 
 // --- the head ------------------------------------------------------------------------------------
 

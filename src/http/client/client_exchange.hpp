@@ -151,7 +151,7 @@ private:
 
     // --- the head ---
     // Of field_entry; not initialised: the parser writes an entry before anything reads it.
-    std::unique_ptr<std::byte[]> entries_; // NOLINT(modernize-avoid-c-arrays)
+    scratch entries_; // of the parser
     response_parser parser_;
     std::string head_; // of the answer
     unsigned informational_ = 0;

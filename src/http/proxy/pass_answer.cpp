@@ -100,7 +100,9 @@ void passage::set_answer() {
         case field_kind::content:
             break;
         default:
-            if (!named.has(each.name)) answer_.add(each.name, each.value);
+            if (!named.has(each.name)) {
+                exchange::of(asked_).add_parsed_field(each.name, each.value);
+            }
         }
     }
 }

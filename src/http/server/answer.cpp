@@ -88,6 +88,16 @@ void exchange::set_field(std::string_view name, std::string_view value, bool rep
     } else {
         fields_.add(name, value);
     }
+    note_field(name);
+}
+
+void exchange::add_parsed_field(std::string_view name, std::string_view value) {
+    if (stage_ != stage::open) return;
+    fields_.add(name, value);
+    note_field(name);
+}
+
+void exchange::note_field(std::string_view name) noexcept {
     if (iequals(name, "Date")) has_date_ = true;
     if (iequals(name, "Content-Type")) has_type_ = true;
 }

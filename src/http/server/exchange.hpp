@@ -160,6 +160,9 @@ public:
     void set_compression(const compression_options& with) noexcept { compression_ = with; }
     void set_status(unsigned code) noexcept;
     void set_field(std::string_view name, std::string_view value, bool replaces);
+    /// Adds a field that a parser has taken. @pre It is none of Connection, Content-Length and
+    /// Transfer-Encoding.
+    void add_parsed_field(std::string_view name, std::string_view value);
     [[nodiscard]] now_or_task<result<>> send(std::string_view type, const_buffer body);
     [[nodiscard]] task<result<std::size_t>> write_some(std::span<const const_buffer> from);
     [[nodiscard]] task<result<std::size_t>> write_one(const_buffer from);
@@ -250,6 +253,7 @@ private:
         std::string_view type = {};
     };
     /// Whether what the handler has set cannot be sent.
+    void note_field(std::string_view name) noexcept;
     [[nodiscard]] bool has_bad_head() const noexcept;
     [[nodiscard]] bool forbids_body() const noexcept;
     /// An upper bound.
