@@ -4,6 +4,7 @@
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/server/server_stop.hpp>
+#include <simplenet/stream/transfer.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/tls/errc.hpp>
 
@@ -31,6 +32,15 @@ task<result<>> shake_hands(stream<tcp_stream>& client, handshake_limit& limit,
         if (!hello) co_return fail(std::errc::operation_canceled);
     }
     co_return co_await client.handshake(limit);
+}
+
+task<> answer_without_tls(stream<tcp_stream>& client, const handshake_settings& settings) {
+    // What OpenSSL calls it: the record begins like a request.
+    if (settings.answer_without_tls == nullptr || client.error_detail() != "http request")
+        co_return;
+    const std::string text = settings.answer_without_tls();
+    auto telling = async_write_all(client.transport(), text);
+    static_cast<void>(co_await with_timeout(std::move(telling), std::chrono::seconds{1}));
 }
 
 /// The transport counts every byte, so the limit is the stream's.

@@ -77,6 +77,8 @@ struct handshake_settings {
     void* told;
     /// How long a connection without a byte may wait for one once the server shuts down.
     std::chrono::nanoseconds last_hello{0};
+    /// What a client gets that asks in HTTP without TLS; null: nothing.
+    std::string (*answer_without_tls)() = nullptr;
     std::atomic<std::uint64_t> failed = 0;
 };
 
@@ -84,6 +86,10 @@ struct handshake_settings {
 /// end of the server for longer than `last_hello`; what is in the socket is taken then.
 [[nodiscard]] task<result<>> shake_hands(stream<tcp_stream>& client, handshake_limit& limit,
                                          std::chrono::nanoseconds last_hello);
+
+/// Tells a client that it should have spoken TLS, if there is something to tell it.
+[[nodiscard]] task<> answer_without_tls(stream<tcp_stream>& client,
+                                        const handshake_settings& settings);
 
 /// Null: `with` is not a server's context.
 [[nodiscard]] std::shared_ptr<handshake_settings> settings_of(const context& with,
@@ -169,6 +175,7 @@ private:
             settings_->on_failed(failure, settings_->told);
         }
         if (why.category() != error_category()) co_return;
+        if (why == errc::not_tls) co_await answer_without_tls(client, *settings_);
         // The client shall read the alert: a close with unread bytes would be a reset.
         const linger_options limits{.bytes = std::size_t{64} * 1024,
                                     .time = std::chrono::seconds{1}};

@@ -87,10 +87,8 @@ private:
     first.what = std::make_shared<const serving>(router_access::take(std::move(routes)), options);
     if (options.tls != nullptr) {
 #if SIMPLENET_HAS_TLS
-        const tls::server_options with{.server = options.server};
-        first.handshakes = tls::detail::settings_of(*options.tls, with);
+        first.handshakes = handshakes_of(*options.tls, options.server, options.limits);
         if (!first.handshakes) return fail(tls::errc::bad_configuration);
-        first.handshakes->last_hello = options.limits.last_request;
 #else
         return fail(std::errc::operation_not_supported);
 #endif

@@ -1,6 +1,34 @@
 #include "http/server/service.hpp"
 
+#include "http/codec/date.hpp"
+
 namespace simplenet::v0::http::detail {
+
+#if SIMPLENET_HAS_TLS
+namespace {
+
+/// What the user of a browser sees who has written http:// before a port of https.
+std::string answer_without_tls() {
+    constexpr std::string_view text = "This port speaks HTTPS: the address begins with https://\n";
+    std::string answer{"HTTP/1.1 400 Bad Request\r\nDate: "};
+    answer.append(date_now()).append("\r\nContent-Type: text/plain\r\nContent-Length: ");
+    answer.append(std::to_string(text.size())).append("\r\nConnection: close\r\n\r\n");
+    return answer.append(text);
+}
+
+} // namespace
+
+std::shared_ptr<tls::detail::handshake_settings>
+handshakes_of(const tls::context& with, const simplenet::server_options& transport,
+              const limits& of) {
+    auto made = tls::detail::settings_of(with, tls::server_options{.server = transport});
+    if (made) {
+        made->last_hello = of.last_request;
+        made->answer_without_tls = answer_without_tls;
+    }
+    return made;
+}
+#endif
 
 bool server_state::replace(route_table routes, const server_options* options,
                            [[maybe_unused]] const tls::context* context) {
@@ -14,9 +42,8 @@ bool server_state::replace(route_table routes, const server_options* options,
     if (context == nullptr && options != nullptr && served_.handshakes)
         context = &served_.handshakes->with;
     if (context != nullptr) {
-        auto added = tls::detail::settings_of(*context, tls::server_options{.server = transport_});
+        auto added = handshakes_of(*context, transport_, next->with);
         if (!added) return false;
-        added->last_hello = next->with.last_request;
         failed_before_ += served_.handshakes->failed.load(std::memory_order_relaxed);
         served_.handshakes = std::move(added);
     }

@@ -60,6 +60,13 @@ public:
     const compression_options compression; // its texts are those above
 };
 
+#if SIMPLENET_HAS_TLS
+/// How handshakes are made. Null: `with` is not a server's context.
+[[nodiscard]] std::shared_ptr<tls::detail::handshake_settings>
+handshakes_of(const tls::context& with, const simplenet::server_options& transport,
+              const limits& of);
+#endif
+
 /// What replace() replaces.
 struct served {
     std::shared_ptr<const serving> what;

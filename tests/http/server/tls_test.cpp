@@ -153,6 +153,19 @@ TEST_P(http_tls_test, a_client_that_does_not_read_is_cut_off) {
     EXPECT_TRUE(failed);
 }
 
+// It used to be closed without a word, which says nothing to the user of a browser.
+TEST_P(http_tls_test, a_request_without_tls_is_answered) {
+    serve_securely({});
+    testing::raw_peer client = connect();
+
+    client.send(get);
+
+    const std::string all = rest_of(client);
+    EXPECT_TRUE(all.starts_with("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n")) << all;
+    EXPECT_THAT(all, EndsWith("https://\n"));
+    EXPECT_EQ(server().statistics().requests, 0U);
+}
+
 TEST_P(http_tls_test, a_client_context_is_refused) {
     auto group = make_group(1);
     const tls::context with = testing::client();
