@@ -265,6 +265,7 @@ void io_queue::pause_accepting(socket_record& listener, int error) noexcept {
     paused_.push_back(listener);
     timers.cancel(accepting);
     timers.insert_after(accepting, accepting.pause);
+    shortage_observers_.for_each([](shortage_observer& each) { each.accepting_pauses(); });
     if (!on_event) return;
     char reason[96];
     const auto pause_ms =

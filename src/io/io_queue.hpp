@@ -20,6 +20,19 @@
 
 namespace simplenet::v0::detail {
 
+struct shortage_tag;
+
+/// Told when a listener of its loop finds no descriptor or memory for a connection, until it is
+/// unlinked; maybe in the middle of a poll.
+class shortage_observer : public list_hook<shortage_tag> {
+public:
+    virtual void accepting_pauses() noexcept = 0;
+
+protected:
+    shortage_observer() noexcept = default;
+    ~shortage_observer() = default;
+};
+
 /// Owns the records of its sockets, and the backend that works on them. Loop thread only.
 class io_queue : public posting_queue {
 public:
@@ -107,6 +120,9 @@ public:
     /// a pause, or when this loop closes a descriptor.
     void pause_accepting(socket_record& listener, int error) noexcept;
     void resume_accepting(socket_record& listener) noexcept;
+    void tell_of_shortage(shortage_observer& observer) noexcept {
+        shortage_observers_.push_back(observer);
+    }
 
     event_hook on_event;
 
@@ -178,6 +194,7 @@ private:
     std::size_t resting_count_ = 0;
     intrusive_list<socket_record> spare_;              // newest first
     intrusive_list<socket_record, paused_tag> paused_; // listeners without descriptors
+    intrusive_list<shortage_observer, shortage_tag> shortage_observers_;
 };
 
 } // namespace simplenet::v0::detail

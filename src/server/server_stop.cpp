@@ -43,6 +43,11 @@ void server_stop_operation::server_stops() noexcept {
     within_->queue->push(*this);
 }
 
+bool server_stop_operation::make_room() noexcept {
+    if (is_spare_) on_stop(stop_reason::canceled);
+    return is_spare_;
+}
+
 void server_stop_operation::on_stop(stop_reason reason) noexcept {
     if (!std::exchange(waiting_, false)) return; // over, and on the ready list
     unlink();

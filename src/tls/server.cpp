@@ -24,8 +24,10 @@ std::shared_ptr<handshake_settings> settings_of(const context& with,
 
 task<result<>> shake_hands(stream<tcp_stream>& client, handshake_limit& limit,
                            std::chrono::nanoseconds last_hello) {
-    const auto first = co_await when_any(client.transport().readable(), server_stop());
-    if (first.index == 1) { // the server ends, or a stop or the limit came
+    using stop_or_shortage = simplenet::detail::server_stop_operation;
+    constexpr bool is_spare = true; // it has said nothing yet
+    const auto first = co_await when_any(client.transport().readable(), stop_or_shortage{is_spare});
+    if (first.index == 1) { // the server ends or is full, or a stop or the limit came
         const result<>& stopped = *std::get<1>(first.values);
         if (!stopped) co_return fail(stopped);
         const result<> hello = co_await with_timeout(client.transport().readable(), last_hello);

@@ -143,6 +143,19 @@ TEST_P(tls_server_test, silent_clients_do_not_keep_others_from_being_served) {
     EXPECT_EQ(shut_down(server, 0s).cut, 100U);
 }
 
+TEST_P(tls_server_test, silent_clients_end_when_the_server_is_full) {
+    auto group = make_group(1);
+    auto server = or_throw(tls::server::listen(group, endpoint::loopback(0), server_with(),
+                                               {.server = {.max_connections = 2}}));
+    ASSERT_TRUE(server.serve(echo));
+    auto silent = connect(server.local_endpoint(), 2);
+    const auto error =
+        simplenet::run(ask(server.local_endpoint(), client(), "hello"), {.backend = GetParam()});
+    EXPECT_FALSE(error) << error.message();
+    EXPECT_EQ(silent.front().receive_to_the_end(), errc::end_of_stream);
+    EXPECT_EQ(server.statistics().handshakes_failed, 0U);
+}
+
 TEST_P(tls_server_test, a_failed_handshake_is_told_with_its_reason) {
     static std::promise<tls::handshake_failure> told;
     told = {};

@@ -38,6 +38,9 @@ private:
 class stop_waiter : public list_hook<> {
 public:
     virtual void server_stops() noexcept = 0;
+    /// There is no room for new connections: ends this one if it can be spared, as one can that
+    /// waits for a request. False: it cannot.
+    virtual bool make_room() noexcept { return false; }
 
 protected:
     stop_waiter() noexcept = default;
@@ -58,6 +61,9 @@ public:
     using is_leaf = void; // see with_timeout()
 
     server_stop_operation() noexcept = default;
+    /// @param is_spare  Also ends, as canceled, when there is no room for new connections.
+    explicit server_stop_operation(bool is_spare) noexcept
+        : is_spare_{is_spare} {}
     server_stop_operation(server_stop_operation&&) noexcept = default;
     ~server_stop_operation() { unlink(); }
 
@@ -75,6 +81,7 @@ public:
 
     void on_stop(stop_reason reason) noexcept override;
     void server_stops() noexcept override;
+    bool make_room() noexcept override;
     void describe(std::string& text) override { text += "server_stop"; }
 
 private:
@@ -82,6 +89,7 @@ private:
 
     stop_reason stopped_ = stop_reason::none;
     bool waiting_ = false;
+    bool is_spare_ = false;
 };
 
 } // namespace detail

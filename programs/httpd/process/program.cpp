@@ -14,12 +14,15 @@
 #include "httpd/status/status_server.hpp"
 
 #include <simplenet/coro/spawn.hpp>
+#include <simplenet/io/loop_event.hpp>
 #include <simplenet/runtime/event_loop_group.hpp>
 #include <simplenet/runtime/run.hpp>
 #include <simplenet/runtime/signal_set.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -122,6 +125,33 @@ void report_gateway(const http::gateway_report& report, void* context) {
     }
 }
 
+/// Tells the error log that new connections wait, once for each shortage.
+class shortage_report {
+public:
+    explicit shortage_report(error_log& log) noexcept
+        : log_{log} {}
+
+    /// loop_options::on_event, whose context is this.
+    static void event(const simplenet::loop_event& event, void* self) {
+        if (event.kind != simplenet::loop_event_kind::accept_paused) return;
+        static_cast<shortage_report*>(self)->paused(event.error);
+    }
+
+private:
+    using clock = std::chrono::steady_clock;
+
+    void paused(std::error_code why) noexcept {
+        constexpr std::chrono::seconds one_shortage{10}; // listeners try again and again
+        const auto now = clock::now().time_since_epoch();
+        clock::duration before = latest_.exchange(now, std::memory_order_relaxed);
+        if (before != clock::duration::zero() && now - before < one_shortage) return;
+        log_.write(log_level::error, "new connections wait", {{"error", why}});
+    }
+
+    error_log& log_;
+    std::atomic<clock::duration> latest_{clock::duration::zero()};
+};
+
 class program {
 public:
     program(const command_line& line, const reading_result& first);
@@ -153,6 +183,7 @@ private:
     const std::shared_ptr<status_board> board_ =
         std::make_shared<status_board>(SIMPLENET_HTTPD_VERSION);
     request_observer observer_;
+    shortage_report shortages_{errors_};
     simplenet::event_loop_group group_;
     listener_set listeners_;
     std::shared_ptr<const sites> sites_;
@@ -201,11 +232,12 @@ access_log open_access_log(const log_options& of, error_log& errors) {
         access_log::open({.path = of.access, .format = of.format, .errors = &errors}), of.access);
 }
 
-simplenet::event_loop_group make_group(const configuration& of) {
-    return value_or_throw(
-        simplenet::event_loop_group::create(
-            {.loops = of.workers, .pin = of.pin, .loop = {.backend = of.backend}, .name = "httpd"}),
-        "cannot start the loops");
+simplenet::event_loop_group make_group(const configuration& of, shortage_report& told) {
+    const simplenet::loop_options loop{
+        .backend = of.backend, .on_event = shortage_report::event, .event_context = &told};
+    return value_or_throw(simplenet::event_loop_group::create(
+                              {.loops = of.workers, .pin = of.pin, .loop = loop, .name = "httpd"}),
+                          "cannot start the loops");
 }
 
 program::program(const command_line& line, const reading_result& first)
@@ -217,7 +249,7 @@ program::program(const command_line& line, const reading_result& first)
     , errors_{open_error_log(now_.log)}
     , access_{open_access_log(now_.log, errors_)}
     , observer_{access_, *board_}
-    , group_{make_group(now_)}
+    , group_{make_group(now_, shortages_)}
     , listeners_{group_, observer_.hook()} {
     serve(now_);
 }

@@ -53,6 +53,11 @@ private:
     }
     void expired() noexcept override { inner_->stop(stop_reason::deadline); }
     void server_stops() noexcept override { arm(connection_->last_limit()); }
+    bool make_room() noexcept override {
+        cancel();
+        expired();
+        return true;
+    }
 
     const connection_state* connection_;
     scope* inner_ = nullptr; // of the awaiter that contains this
@@ -137,6 +142,11 @@ private:
     // A deadline and no stop: a request that has arrived wins, even if no poll has seen it.
     void expired() noexcept override { operation_.on_stop(stop_reason::deadline); }
     void server_stops() noexcept override { arm(connection_.last_limit()); }
+    bool make_room() noexcept override {
+        cancel();
+        expired();
+        return true;
+    }
 
     decltype(std::declval<Stream&>().receive()) operation_;
     const connection_state& connection_;

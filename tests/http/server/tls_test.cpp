@@ -166,6 +166,35 @@ TEST_P(http_tls_test, a_request_without_tls_is_answered) {
     EXPECT_EQ(server().statistics().requests, 0U);
 }
 
+TEST_P(http_tls_test, a_connection_that_waits_ends_when_the_server_is_full) {
+    http::router routes;
+    routes.get("/", [](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", "secret");
+    });
+    const tls::context with = testing::server_with();
+    serve(std::move(routes), {.server = {.max_connections = 1}, .tls = &with});
+    const auto ask = [&]() -> task<std::string> {
+        std::string all;
+        std::vector<tls::stream<tcp_stream>> open;
+        for (const std::string_view request : {get, get_closing}) {
+            auto stream = co_await tls::async_connect("localhost", server().local_endpoint().port(),
+                                                      testing::client(), {.timeout = 10s});
+            if (!stream) co_return stream.error().message();
+            const auto sent = co_await async_write_all(*stream, request);
+            auto bytes = co_await stream->receive();
+            if (!sent || !bytes) co_return "no answer";
+            all += bytes->text();
+            open.push_back(*std::move(stream));
+        }
+        auto end = co_await open.front().receive();
+        EXPECT_FALSE(end);
+        co_return without_date(std::move(all));
+    };
+
+    EXPECT_EQ(simplenet::run(ask(), {.backend = GetParam()}),
+              plain_answer("secret") + plain_answer("secret", "Connection: close\r\n"));
+}
+
 TEST_P(http_tls_test, a_client_context_is_refused) {
     auto group = make_group(1);
     const tls::context with = testing::client();

@@ -52,13 +52,16 @@ def read(path):
 class Httpd:
     """A running program. Its addresses are those that it says it serves; its log is collected."""
 
-    def __init__(self, *arguments, environment=None, listener=None):
+    def __init__(self, *arguments, environment=None, listener=None, descriptors=None):
         command = [program(), *arguments, *(["--backend", _options.backend] if _options.backend else [])]
         passed = ()
         if listener:
             # As a service manager passes it (sd_listen_fds(3)): as descriptor 3, to this process.
             passed = (listener.fileno(),)
             command = ["/bin/bash", "-c", f'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@" 3<&{listener.fileno()}', *command]
+        if descriptors:
+            # Not from here: the child of a process with threads must not do much before exec().
+            command = ["/bin/sh", "-c", f'ulimit -n {descriptors} && exec "$0" "$@"', *command]
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, **(environment or {})}, pass_fds=passed)

@@ -403,6 +403,43 @@ class end_test(support.TestCase):
             server.wait_for("loop 1:")
 
 
+class shortage_test(support.TestCase):
+    CLIENTS = 300
+
+    def start_with_few_descriptors(self):
+        self.configure(listen='address = "127.0.0.1:0"\n[[listen]]\naddress = "127.0.0.1:0"')
+        return self.start(descriptors=200)
+
+    def test_clients_that_wait_keep_nobody_out(self):
+        self.write("www/other", "another file")
+        with self.start_with_few_descriptors() as server, contextlib.ExitStack() as clients:
+            for each in range(self.CLIENTS):
+                client = http.client.HTTPConnection("127.0.0.1", server.port(), timeout=support.LIMIT)
+                clients.callback(client.close)
+                client.request("GET", "/")
+                self.assertEqual(client.getresponse().read(), b"front page", each)
+            for port in (server.port(0), server.port(1)):
+                self.assertEqual(get(port, "/other")[:2], (200, "another file"))
+            self.assertFalse(server.said("new connections wait"))
+
+    def test_silent_clients_keep_nobody_out(self):
+        with self.start_with_few_descriptors() as server, contextlib.ExitStack() as clients:
+            for _ in range(self.CLIENTS):
+                clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
+            for port in (server.port(0), server.port(1)):
+                self.assertEqual(get(port)[:2], (200, "front page"))
+
+    def test_a_shortage_is_told(self):
+        with self.start_with_few_descriptors() as server:
+            with contextlib.ExitStack() as clients:
+                for _ in range(self.CLIENTS):
+                    client = clients.enter_context(
+                        socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
+                    client.sendall(b"GET / HTTP/1.1\r\n")
+                server.wait_for('error new connections wait error="Too many open files"')
+            self.assertEqual(get(server.port())[:2], (200, "front page"))
+
+
 class asking:
     """Asks for / again and again, on a new connection each time, until its block ends."""
 
