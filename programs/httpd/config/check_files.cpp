@@ -66,6 +66,25 @@ bool check_directory(std::string_view what, const std::string& directory, positi
     return error == 0;
 }
 
+// A backend over TCP is not asked: it may be busy, or start later.
+void check_socket(const backend& of, problems& found) {
+    constexpr std::string_view prefix = "unix:";
+    if (!of.address.starts_with(prefix)) return;
+    const std::string path = of.address.substr(prefix.size());
+    struct ::stat there{};
+    const bool is_there = ::stat(path.c_str(), &there) == 0;
+    std::string why;
+    if (!is_there)
+        why = " is not there: " + std::system_category().message(errno);
+    else if (!S_ISSOCK(there.st_mode))
+        why = " is no socket";
+    else if (::access(path.c_str(), W_OK) != 0)
+        why = " cannot be connected to: " + std::system_category().message(errno);
+    else
+        return;
+    found.add(of.where, "the socket " + quote(path) + why, severity::warning);
+}
+
 // What gateways cannot keep in memory goes there.
 void check_temporary_directory(const configuration& whole, problems& found) {
     const char* const set = std::getenv("TMPDIR"); // NOLINT(concurrency-mt-unsafe)
@@ -192,8 +211,11 @@ void check_password_file(const authentication& auth, problems& found) {
 
 void check_site(const site& site, problems& found) {
     check_password_file(site.auth, found);
-    for (const route& each : site.routes)
+    for (const route& each : site.routes) {
         if (each.auth) check_password_file(*each.auth, found);
+        for (const backend& one : each.backends)
+            check_socket(one, found);
+    }
     if (site.root.empty()) return;
 
     // Otherwise nothing beneath it is there.

@@ -6,7 +6,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <filesystem>
+#include <span>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -54,6 +56,23 @@ void override_from(const command_line& line, configuration& whole) {
     if (line.workers) whole.workers = *line.workers;
     if (line.pin) whole.pin = true;
     whole.backend = line.backend;
+}
+
+// What somebody may have meant who comes from another server; a line, or nothing.
+std::string guess(std::span<const char* const> arguments) {
+    const auto has = [arguments](std::string_view one) {
+        return std::ranges::any_of(
+            arguments, [one](const char* each) { return std::string_view{each} == one; });
+    };
+    if (has("-c")) return "The file of the configuration is given by --config.\n";
+    if (has("-t")) return "The configuration is checked by --check.\n";
+    if (arguments.size() != 1 || std::string_view{arguments[0]}.starts_with('-')) return {};
+    const std::string only = arguments[0];
+    std::error_code ignored;
+    const bool is_directory = std::filesystem::is_directory(only, ignored);
+    return "Is it the " +
+           std::string{is_directory ? "directory: --root " : "configuration: --config "} + only +
+           "?\n";
 }
 
 } // namespace
@@ -110,8 +129,9 @@ command_line parse_command_line(int count, const char* const* arguments) {
         return line;
     } catch (const CLI::ParseError& wrong) {
         line.command = command::wrong;
-        line.message =
-            std::string{"simplenet-httpd: "} + wrong.what() + "\nTry simplenet-httpd --help.\n";
+        line.message = std::string{"simplenet-httpd: "} + wrong.what() + '\n' +
+                       guess(std::span{arguments, static_cast<std::size_t>(count)}.subspan(1)) +
+                       "Try simplenet-httpd --help.\n";
         return line;
     }
 

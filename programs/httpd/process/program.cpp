@@ -35,6 +35,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <unistd.h>
 
@@ -172,6 +173,14 @@ private:
     [[nodiscard]] task<> end();
     [[nodiscard]] task<> cut_at_next_signal();
     void announce();
+    /// Those that have come or gone since the last call.
+    void tell_addresses();
+
+    struct served_address {
+        bool is_status;
+        std::string at;
+        bool operator==(const served_address&) const = default;
+    };
 
     const command_line& line_;
     simplenet::signal_set signals_; // before there are threads
@@ -189,6 +198,7 @@ private:
     std::shared_ptr<const sites> sites_;
     std::optional<simplenet::endpoint> status_at_;
     std::optional<status_server> status_;
+    std::vector<served_address> told_;
 };
 
 /// A reload reads everything again, as the user that the program has become. `first` is what was
@@ -319,8 +329,12 @@ status_sources program::sources(const configuration& of,
     for (const listener& each : of.listen) {
         if (!each.tls) continue;
         for (const certificate& file : each.tls->certificates) {
+            // Several listeners may have it.
+            const bool is_known =
+                std::ranges::find(certificates, file.certificate, &certificate_figures::file) !=
+                certificates.end();
             const auto facts = facts_of(file.certificate);
-            if (facts) certificates.push_back({file.certificate, facts->valid_until});
+            if (facts && !is_known) certificates.push_back({file.certificate, facts->valid_until});
         }
     }
     made.certificates = [certificates = std::move(certificates)] { return certificates; };
@@ -331,18 +345,41 @@ status_sources program::sources(const configuration& of,
 }
 
 void program::announce() {
-    for (const listener_set::figures& each : listeners_.all_figures()) {
-        const std::string at =
-            (each.secure ? "https://" : "http://") + each.address.to_string() + '/';
-        errors_.write(log_level::info, "serving", {{"at", std::string_view{at}}});
-        if (line_.config.empty()) std::printf("%s\n", at.c_str());
-    }
-    if (status_) {
-        const std::string at = "http://" + status_->local_endpoint().to_string() + '/';
-        errors_.write(log_level::info, "status", {{"at", std::string_view{at}}});
-    }
+    tell_addresses();
+    for (const served_address& each : told_)
+        if (!each.is_status && line_.config.empty()) std::printf("%s\n", each.at.c_str());
     std::fflush(stdout);
     errors_.write(log_level::info, "ready");
+}
+
+void program::tell_addresses() {
+    std::vector<served_address> now;
+    for (const listener_set::figures& each : listeners_.all_figures()) {
+        const std::string_view scheme = each.secure ? "https://" : "http://";
+        now.push_back(
+            {.is_status = false, .at = std::string{scheme} + each.address.to_string() + '/'});
+    }
+    if (status_) {
+        now.push_back(
+            {.is_status = true, .at = "http://" + status_->local_endpoint().to_string() + '/'});
+    }
+    const auto is_in = [](const std::vector<served_address>& all, const served_address& one) {
+        return std::ranges::find(all, one) != all.end();
+    };
+    for (const served_address& each : now) {
+        if (is_in(told_, each)) continue;
+        const log_field at{"at", std::string_view{each.at}};
+        if (each.is_status) {
+            errors_.write(log_level::info, "status", {at});
+        } else {
+            errors_.write(log_level::info, "serving", {at});
+        }
+    }
+    for (const served_address& each : told_) {
+        if (is_in(now, each)) continue;
+        errors_.write(log_level::info, "no longer serving", {{"at", std::string_view{each.at}}});
+    }
+    told_ = std::move(now);
 }
 
 void program::act_on(int signal) {
@@ -386,6 +423,7 @@ void program::reload() {
         }
         if (!read.problems.can_start()) throw std::runtime_error{"the configuration has errors"};
         change_to(read.configuration);
+        tell_addresses();
         errors_.write(log_level::info, "reloaded");
         board_->reloaded(true);
     } catch (const std::exception& error) {

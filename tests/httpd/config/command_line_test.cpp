@@ -14,6 +14,7 @@ namespace {
 using namespace httpd;
 using simplenet::endpoint;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 command_line parsed(std::initializer_list<const char*> arguments) {
     std::vector<const char*> all{"simplenet-httpd"};
@@ -103,6 +104,15 @@ TEST_F(httpd_command_line_test, pinned_workers_need_a_processor_each) {
     EXPECT_FALSE(read.problems.can_start());
     EXPECT_THAT(httpd_tests::problems_of(read),
                 HasSubstr("`pin` needs a CPU for each of 1024 workers, and there are "));
+}
+
+TEST_F(httpd_command_line_test, what_other_servers_are_told_is_understood) {
+    EXPECT_THAT(parsed({"-c", file.c_str()}).message, HasSubstr("is given by --config."));
+    EXPECT_THAT(parsed({"-t"}).message, HasSubstr("is checked by --check."));
+    EXPECT_THAT(parsed({file.c_str()}).message,
+                HasSubstr("Is it the configuration: --config " + file + "?\n"));
+    EXPECT_THAT(parsed({"."}).message, HasSubstr("Is it the directory: --root .?\n"));
+    EXPECT_THAT(parsed({"--wrong"}).message, Not(HasSubstr("Is it")));
 }
 
 TEST_F(httpd_command_line_test, wrong_options_end_with_a_hint) {

@@ -4,6 +4,8 @@
 #include "httpd/config/documents.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <simplenet/blocking/local_listener.hpp>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -104,6 +106,20 @@ TEST_F(httpd_files_test, gateways_need_a_directory_for_temporary_files) {
     } else {
         ::setenv("TMPDIR", kept.c_str(), 1);
     }
+}
+
+TEST_F(httpd_files_test, a_socket_that_cannot_be_connected_to_is_a_warning) {
+    const std::string lines = "[[site.route]]\nmatch = \"/app/*\"\nproxy = \"unix:app.sock\"\n";
+    EXPECT_EQ(told(lines), "site.toml:6:9: warning: the socket \"app.sock\" is not there: No such "
+                           "file or directory\n");
+    make("app.sock");
+    EXPECT_EQ(told(lines), "site.toml:6:9: warning: the socket \"app.sock\" is no socket\n");
+
+    std::filesystem::remove(directory / "app.sock");
+    const auto at = simplenet::local_endpoint::parse(std::string{directory / "app.sock"});
+    const auto listener = simplenet::blocking::local_listener::bind(at.value());
+    ASSERT_TRUE(listener);
+    EXPECT_EQ(told(lines), "");
 }
 
 TEST_F(httpd_files_test, a_page_of_an_error_that_is_missing_is_a_warning) {

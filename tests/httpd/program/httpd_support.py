@@ -85,7 +85,7 @@ class Httpd:
         return any(" info ready" in line for line in list(self.lines))
 
     def find_addresses(self):
-        """[(scheme, host, port)] of the latest start or reload."""
+        """[(scheme, host, port)] of the start, then of those that reloads have added."""
         found = []
         for line in list(self.lines):
             if " info serving " in line:

@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import json
 import os
 import pwd
 import re
@@ -184,6 +185,9 @@ class reload_test(support.TestCase):
             self.configure(listen=listen[1] + "\n[[listen]]\n" + listen[2])
             server.reload()
             self.assertEqual([get(port)[0] for port in ports[1:]], [200, 200])
+            self.assertEqual([each[2] for each in server.find_addresses()], ports)
+            self.assertTrue(server.said(f" info no longer serving at=http://127.0.0.1:{ports[0]}/"))
+            self.assertFalse(server.said(f" info no longer serving at=http://127.0.0.1:{ports[1]}/"))
             support.wait_until(lambda: is_refused(ports[0]), "the end of the first listener")
 
     def test_an_address_that_cannot_be_had_leaves_everything(self):
@@ -253,6 +257,16 @@ class reload_test(support.TestCase):
             self.configure(site=status + '\nhosts = ["figures.example"]')
             server.reload()
             self.assertEqual(get(port, "/metrics", headers={"Host": "figures.example"})[0], 200)
+
+    def test_a_certificate_of_two_listeners_is_told_once(self):
+        if not support.certificates():
+            self.skipTest("without TLS")
+        port = support.free_port()
+        secure = f'address = "127.0.0.1:0"\n{support.tls_line()}'
+        self.configure(listen=f"{secure}\n[[listen]]\n{secure}", site=f'[status]\naddress = "127.0.0.1:{port}"')
+        with self.start():
+            told = json.loads(get(port, "/status.json")[1])
+        self.assertEqual(len(told["certificates"]), 1)
 
     def test_listeners_with_chosen_ports_go_on(self):
         self.configure(listen='address = "127.0.0.1:0"\n[[listen]]\naddress = "127.0.0.1:0"')
