@@ -1,9 +1,7 @@
 // Answers that pass through a gateway, with clients of all speeds.
 
-#include "http/gateway/backend_set.hpp"
-#include "http/gateway/read_ahead.hpp"
+#include "http/gateway/read_ahead_test.hpp"
 #include "http/server/exchange.hpp"
-#include "http/server/http_test.hpp"
 #include "support/error_of.hpp"
 #include "sys/processors.hpp"
 
@@ -38,65 +36,6 @@ using http::detail::ahead_limits;
 using http::detail::disk_budget;
 using http::detail::read_ahead;
 
-constexpr std::size_t kernel_buffers = 12'000'000; // those of both sides hold less
-constexpr std::string_view get = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
-
-/// Bytes that tell where they stand, counted as they are taken.
-class counted_source {
-public:
-    counted_source(std::size_t size, std::error_code end, std::atomic<std::size_t>& taken)
-        : size_{size}
-        , end_{end}
-        , taken_{taken} {}
-    task<result<std::size_t>> read_some(mutable_buffer into) {
-        const std::size_t count = std::min(into.size(), size_ - at_);
-        if (count == 0) co_return fail(end_);
-        for (std::size_t each = 0; each < count; ++each)
-            into.data()[each] = static_cast<std::byte>('a' + (at_ + each) % 23);
-        at_ += count;
-        taken_ = at_;
-        co_return count;
-    }
-
-private:
-    std::size_t size_;
-    std::size_t at_ = 0;
-    std::error_code end_;
-    std::atomic<std::size_t>& taken_;
-};
-
-/// `size` of such bytes, and when it may go on, the end.
-class paused_source {
-public:
-    paused_source(std::size_t size, const std::atomic<bool>& goes_on,
-                  std::atomic<std::size_t>& taken)
-        : bytes_{size, errc::end_of_stream, taken}
-        , goes_on_{goes_on} {}
-    task<result<std::size_t>> read_some(mutable_buffer into) {
-        const result<std::size_t> count = co_await bytes_.read_some(into);
-        if (count || has_ended_) co_return count;
-        while (!goes_on_) {
-            const result<> slept = co_await async_sleep(1ms);
-            if (!slept) co_return fail(slept);
-        }
-        has_ended_ = true;
-        std::memcpy(into.data(), "end", 3);
-        co_return 3;
-    }
-
-private:
-    counted_source bytes_;
-    const std::atomic<bool>& goes_on_;
-    bool has_ended_ = false;
-};
-
-std::string numbered(std::size_t size) {
-    std::string text(size, '\0');
-    for (std::size_t each = 0; each < size; ++each)
-        text[each] = static_cast<char>('a' + each % 23);
-    return text;
-}
-
 /// Occupies all threads of run_blocking(), as a disk does that answers no more.
 class stuck_disk {
 public:
@@ -127,79 +66,6 @@ private:
     std::latch released_{1};
     std::jthread thread_;
 };
-
-class read_ahead_test : public http_test {
-protected:
-    /// Serves `size` bytes of known length, then `end`, with at most `most` held in memory.
-    void serve_source(std::size_t size, std::size_t most,
-                      std::error_code end = errc::end_of_stream) {
-        serve_within(size, {.memory = most}, end);
-    }
-    void serve_within(std::size_t size, const ahead_limits& limits,
-                      std::error_code end = errc::end_of_stream) {
-        http::router routes;
-        routes.get("/", [=, this](http::request&, http::response& answer) -> task<result<>> {
-            counted_source source{size, end, taken_};
-            read_ahead forward{source, answer, limits};
-            const result<> done = co_await forward.run();
-            failed_ = forward.is_reader_failure();
-            held_ = forward.is_held();
-            disk_failed_ = static_cast<bool>(forward.disk_failure());
-            ended_ = true;
-            co_return done;
-        });
-        serve(std::move(routes));
-    }
-    raw_peer connect_and_ask() {
-        raw_peer client = connect();
-        client.send(get);
-        return client;
-    }
-    template <class Condition>
-    static void wait_until(Condition holds) {
-        while (!holds())
-            std::this_thread::yield();
-    }
-
-    /// Until nothing has come for a while.
-    static std::string receive_what_comes(raw_peer& client) {
-        std::string all;
-        ::pollfd readable{.fd = client.fd(), .events = POLLIN, .revents = 0};
-        while (::poll(&readable, 1, 100) == 1) {
-            std::array<char, 65536> part{};
-            const ssize_t count = ::recv(client.fd(), part.data(), part.size(), 0);
-            if (count <= 0) break;
-            all.append(part.data(), static_cast<std::size_t>(count));
-        }
-        return all;
-    }
-
-    std::atomic<std::size_t> taken_ = 0;
-    /// Until the source is not read any more.
-    void wait_until_full() {
-        std::size_t before = 0;
-        wait_until([&] { return taken_ != 0; });
-        while (std::exchange(before, taken_) != taken_)
-            std::this_thread::sleep_for(50ms); // no event tells
-    }
-
-    std::atomic<bool> failed_ = false;
-    std::atomic<bool> held_ = false;
-    std::atomic<bool> disk_failed_ = false;
-    std::atomic<bool> ended_ = false;
-};
-
-std::string body_of_chunks(std::string_view answer) {
-    std::string body;
-    answer.remove_prefix(answer.find("\r\n\r\n") + 4);
-    for (;;) {
-        const std::size_t size = std::stoul(std::string{answer.substr(0, 8)}, nullptr, 16);
-        answer.remove_prefix(answer.find("\r\n") + 2);
-        if (size == 0) return body;
-        body.append(answer.substr(0, size));
-        answer.remove_prefix(size + 2);
-    }
-}
 
 TEST_P(read_ahead_test, every_byte_arrives_in_order) {
     for (const std::size_t size : {1, 16384, 16385, 3'000'000}) {
@@ -408,96 +274,6 @@ TEST_P(read_ahead_test, a_client_that_goes_away_is_no_failure_of_a_source_that_h
     EXPECT_FALSE(failed_);
 }
 
-class shared_disk_test : public read_ahead_test {
-protected:
-    /// Serves `size` bytes at `/`, whose end does not come if `silent`, and more than `on_disk` has
-    /// room for at `/large`.
-    void serve_both(std::size_t size, std::uint64_t on_disk, bool silent = false) {
-        const auto budget = std::make_shared<disk_budget>(on_disk);
-        const auto answer_with = [=, this](std::size_t bytes) {
-            return [=, this](http::request&, http::response& answer) -> task<result<>> {
-                const ahead_limits limits{
-                    .memory = 1,
-                    .file = std::uint64_t{1} << 30U,
-                    .directory = "/tmp",
-                    .budget = budget,
-                    .is_wanted = [this](auto, auto) { return wanted_.load(); },
-                    .hold_while_wanted = 50ms};
-                counted_source whole{bytes, errc::end_of_stream, taken_};
-                paused_source paused{bytes, goes_on_, taken_};
-                const bool pauses = silent && bytes == size;
-                read_ahead forward{pauses ? async_reader_ref{paused} : async_reader_ref{whole},
-                                   answer, limits};
-                const result<> done = co_await forward.run();
-                if (forward.is_held()) ++cut_;
-                co_return done;
-            };
-        };
-        http::router routes;
-        routes.get("/", answer_with(size));
-        routes.get("/large", answer_with(100 * kernel_buffers));
-        serve(std::move(routes));
-    }
-    /// A client that takes nothing of an answer that is complete, and nobody needs the room.
-    raw_peer connect_and_store(std::size_t size) {
-        raw_peer client = connect_and_ask();
-        wait_until([&] { return taken_ == size; });
-        std::this_thread::sleep_for(200ms); // four times the limit, which must not count yet
-        EXPECT_EQ(cut_, 0);
-        return client;
-    }
-    raw_peer ask_for_the_large_one() {
-        wanted_ = true;
-        raw_peer client = connect();
-        client.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n");
-        return client;
-    }
-
-    const std::atomic<bool> goes_on_ = false;
-    std::atomic<int> cut_ = 0;
-    std::atomic<bool> wanted_ = false;
-};
-
-// 160 clients that read nothing filled the disk with answers that were complete, and kept it: the
-// others' answers held the backend.
-TEST_P(shared_disk_test, a_stored_answer_whose_client_takes_nothing_makes_room_for_others) {
-    // It has more than a third, whatever the kernel has of it, so the other one has less.
-    constexpr std::size_t size = 4 * kernel_buffers - 1'000'000;
-    serve_both(size, 8 * kernel_buffers);
-    raw_peer stored = connect_and_store(size);
-
-    const raw_peer other = ask_for_the_large_one();
-
-    wait_until([&] { return cut_ == 2; });
-    EXPECT_EQ(stored.receive_to_the_end(), std::errc::connection_reset);
-}
-
-// A script that takes its time kept the room of what it had sent.
-TEST_P(shared_disk_test, an_answer_whose_source_is_silent_makes_room_too) {
-    constexpr std::size_t size = 4 * kernel_buffers - 1'000'000;
-    serve_both(size, 8 * kernel_buffers, true);
-    raw_peer stored = connect_and_store(size);
-
-    const raw_peer other = ask_for_the_large_one();
-
-    wait_until([&] { return cut_ == 2; });
-    EXPECT_EQ(stored.receive_to_the_end(), std::errc::connection_reset);
-}
-
-// A single client with a large answer used to end all that were stored.
-TEST_P(shared_disk_test, a_stored_answer_makes_no_room_for_one_that_has_more) {
-    constexpr std::size_t size = kernel_buffers + kernel_buffers / 4; // less than a third
-    serve_both(size, 4 * kernel_buffers);
-    raw_peer stored = connect_and_store(size);
-
-    const raw_peer other = ask_for_the_large_one();
-
-    wait_until([&] { return cut_ == 1; });
-    std::this_thread::sleep_for(200ms); // what does not happen cannot be waited for
-    EXPECT_EQ(body_of_chunks(rest_of(stored)), numbered(size));
-    EXPECT_EQ(cut_, 1);
-}
-
 // Eight clients that took 8 KiB a second of large answers had kept PHP from all others.
 TEST_P(read_ahead_test, a_client_that_would_need_minutes_does_not_hold_a_backend_that_others_need) {
     const auto budget = std::make_shared<disk_budget>(8 * kernel_buffers);
@@ -662,7 +438,6 @@ TEST(ignored_time_test, a_client_that_takes_an_earlier_answer_takes_something) {
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, read_ahead_test, all_backends, backend_name);
-INSTANTIATE_TEST_SUITE_P(backends, shared_disk_test, all_backends, backend_name);
 
 } // namespace
 } // namespace simplenet::v0::testing
