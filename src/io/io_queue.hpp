@@ -23,7 +23,7 @@ namespace simplenet::v0::detail {
 struct shortage_tag;
 
 /// Told when a listener of its loop finds no descriptor or memory for a connection, until it is
-/// unlinked; maybe in the middle of a poll.
+/// unlinked. The loop may be polling: nothing may be stopped or resumed.
 class shortage_observer : public list_hook<shortage_tag> {
 public:
     virtual void accepting_pauses() noexcept = 0;

@@ -341,10 +341,17 @@ bool server_core::take_place() noexcept {
 
 void server_core::return_place() noexcept {
     places_.fetch_sub(1, std::memory_order_seq_cst);
+    if (needs_room.load(std::memory_order_relaxed)) [[unlikely]]
+        needs_room.store(false, std::memory_order_relaxed);
     if (lacks_place.load(std::memory_order_seq_cst) &&
         lacks_place.exchange(false, std::memory_order_seq_cst)) {
         call_all();
     }
+}
+
+void server_core::ask_for_room() noexcept {
+    needs_room.store(true, std::memory_order_relaxed);
+    call_all();
 }
 
 // --- seat ----------------------------------------------------------------------------------------

@@ -159,6 +159,9 @@ public:
     void return_place() noexcept;
     /// Whether return_place() is to call all sites: one waits for a place.
     std::atomic<bool> lacks_place = false;
+    /// A connection waits for a place, and nobody on its loop can make room: called sites do.
+    std::atomic<bool> needs_room = false;
+    void ask_for_room() noexcept;
 
     [[nodiscard]] std::uint64_t next_number() noexcept {
         return 1 + numbers_.fetch_add(1, std::memory_order_relaxed);

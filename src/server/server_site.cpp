@@ -39,8 +39,6 @@ using clock = std::chrono::steady_clock;
 constexpr auto passing_time = 20ms;
 /// Between attempts after an error of the listener, which may be a shortage.
 constexpr auto pause_after_error = 10ms;
-/// How many connections make room when a listener has found no descriptor.
-constexpr std::size_t most_spared = 32;
 /// Bounds the drain of a listener whose backlog refills as fast as it is drained.
 constexpr std::size_t most_drained = 65'536;
 
@@ -139,8 +137,7 @@ server_site::server_site(std::shared_ptr<server_core> core, std::size_t index,
 server_site::~server_site() {
     slot_.site = nullptr; // a call may still be on its way
     core_->site_closes_listeners(index_);
-    while (!stop_waiters_.empty())
-        stop_waiters_.pop_front().server_stops();
+    waiting_.stop();
     while (!passed_.empty())
         passed_.pop_front().let_go();
     server_site** link = &sites_here;
@@ -176,6 +173,9 @@ void server_site::excuse(const scope& within) noexcept {
 void server_site::called() noexcept {
     changed_.set();
     place_freed_.set();
+    if (core_->needs_room.load(std::memory_order_relaxed) && !stopping_) {
+        room_->lacks_place(waiting_);
+    }
     if (core_->spares_nobody()) cut(true);
 }
 
@@ -187,7 +187,7 @@ task<> server_site::run() {
     serving_ = &serving;
     passing_ = &passing;
     core_->site_began(index_, *this, posting_queue::of(*scope_->queue));
-    io_queue::of(*scope_->queue).tell_of_shortage(relief_);
+    room_->add(waiting_, io_queue::of(*scope_->queue));
     bool torn_down = false; // the loop ends before the server does
     try {
         for (listening_socket& each : listeners_)
@@ -247,8 +247,7 @@ task<> server_site::run() {
 
 void server_site::begin_stop() noexcept {
     stopping_ = true;
-    while (!stop_waiters_.empty())
-        stop_waiters_.pop_front().server_stops();
+    waiting_.stop();
 }
 
 void server_site::cut(bool excused_too) noexcept {
@@ -324,63 +323,17 @@ task<> server_site::accept_with_place(listening_socket& listener) {
 }
 
 task<bool> server_site::wait_for_place(clock::time_point until) {
+    if (core_->take_place()) co_return true;
+    const loop_room::place_wait wait{waiting_};
     for (;;) {
         place_freed_.reset();
         if (core_->take_place()) co_return true;
         core_->lacks_place.store(true, std::memory_order_seq_cst);
         if (core_->take_place()) co_return true;
-        make_room(1);
+        room_->lacks_place(waiting_);
         const auto freed = co_await with_deadline(place_freed_.wait(), until);
         if (!freed) co_return false;
     }
-}
-
-void server_site::make_room(std::size_t count) noexcept {
-    // Those that cannot be spared go to the end, so that the next search does not find them first.
-    constexpr std::size_t most_looked_at = 256;
-    for (std::size_t looked = 0; looked < most_looked_at && count != 0 && !stop_waiters_.empty();
-         ++looked) {
-        stop_waiter& oldest = stop_waiters_.pop_front();
-        if (oldest.make_room()) {
-            --count;
-        } else {
-            stop_waiters_.push_back(oldest);
-        }
-    }
-}
-
-void server_site::look_at_descriptors(int connection) noexcept {
-    constexpr int most_left = 1024;       // of descriptors, for files and other connections
-    constexpr std::size_t followers = 64; // that still make room, see below
-    std::size_t count = 0;
-    // The kernel gives the lowest free number (open(2)), so this is how many are in use.
-    if (connection >= scarce_from_) {
-        const int limit = sys::descriptor_limit();
-        scarce_from_ = limit - std::min(limit / 16, most_left);
-        if (connection < scarce_from_) return;
-        count = 2; // so that there are fewer afterwards
-        followers_ = followers;
-    } else if (followers_ != 0) {
-        // It may have the number of one that has made room, which does not tell.
-        --followers_;
-        count = 1;
-    }
-    if (count == 0) return;
-    for (server_site* site = sites_here; site != nullptr; site = site->next_here_)
-        site->make_room(count);
-}
-
-void server_site::relief::soon(std::size_t connections) noexcept {
-    wanted_ = std::max(wanted_, connections);
-    if (!armed()) timed_queue::of(*site_.scope_).timers.insert_after(*this, {});
-}
-
-void server_site::relief::accepting_pauses() noexcept {
-    soon(most_spared);
-}
-
-void server_site::relief::expired() noexcept {
-    site_.make_room(std::exchange(wanted_, 0));
 }
 
 task<> server_site::drain(listening_socket& listener) {
@@ -421,6 +374,7 @@ task<> server_site::drain(listening_socket& listener) {
 void server_site::refuse(unique_fd socket) noexcept {
     slot_.accepted.fetch_add(1, std::memory_order_relaxed);
     slot_.refused.fetch_add(1, std::memory_order_relaxed);
+    if (!stopping_) room_->lacks_place(waiting_);
     tell_refused(socket.get(), "the server is full");
     static_cast<void>(options::set_linger(socket.get(), std::chrono::seconds{0}));
 }
@@ -658,7 +612,7 @@ void server_site::begin(unique_fd socket, seat place, std::uint64_t number) {
 }
 
 void server_site::take(unique_fd socket, seat place, std::uint64_t number) noexcept {
-    look_at_descriptors(socket.get());
+    room_->look_at_descriptors(socket.get());
     try {
         if (core_->settings.kind == connection_kind::tcp) {
             begin<tcp_stream>(std::move(socket), std::move(place), number);

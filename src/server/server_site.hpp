@@ -1,8 +1,8 @@
 #pragma once
 // server_site: accepts and serves on one loop of a server. Layer server, private. Loop thread only.
 
-#include "io/io_queue.hpp"
 #include "net/listening_socket.hpp"
+#include "server/loop_room.hpp"
 #include "server/server_core.hpp"
 
 #include <simplenet/coro/task.hpp>
@@ -10,7 +10,6 @@
 #include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/sync/async_event.hpp>
-#include <simplenet/time/detail/timer_wheel.hpp>
 
 #include <chrono>
 #include <memory>
@@ -90,32 +89,11 @@ public:
 
     [[nodiscard]] bool is_stopping() const noexcept { return stopping_; }
     /// @pre not is_stopping().
-    void wait_for_stop(stop_waiter& waiter) noexcept {
-        stop_waiters_.push_back(waiter);
-        if (core_->lacks_place.load(std::memory_order_relaxed)) [[unlikely]]
-            relief_.soon(1);
-    }
+    void wait_for_stop(stop_waiter& waiter) noexcept { waiting_.push_back(waiter); }
+    /// There is no room for new connections.
+    [[nodiscard]] bool is_short() const noexcept { return room_->is_short(waiting_); }
 
 private:
-    /// Makes room in the next turn, where connections may end.
-    class relief final : public shortage_observer, public timer_node {
-    public:
-        explicit relief(server_site& site) noexcept
-            : site_{site} {}
-        relief(const relief&) = delete;
-        relief& operator=(const relief&) = delete;
-        ~relief() = default;
-
-        void soon(std::size_t connections) noexcept;
-
-    private:
-        void accepting_pauses() noexcept override;
-        void expired() noexcept override;
-
-        server_site& site_;
-        std::size_t wanted_ = 0;
-    };
-
     /// A connection whose handler runs. Its task awaits it at the beginning, without waiting: then
     /// it is known to its site.
     struct connection : list_hook<> {
@@ -146,10 +124,6 @@ private:
     [[nodiscard]] task<> accept_from(listening_socket& listener);
     [[nodiscard]] task<> accept_with_place(listening_socket& listener);
     [[nodiscard]] task<> drain(listening_socket& listener);
-    /// Ends up to `count` connections that can be spared, those first that have waited longest.
-    void make_room(std::size_t count) noexcept;
-    /// Makes room on this thread if the new `connection` tells that descriptors are scarce.
-    void look_at_descriptors(int connection) noexcept;
     /// Takes one of max_connections; waits for it until `until`. False: it was stopped, or too
     /// late.
     [[nodiscard]] task<bool> wait_for_place(std::chrono::steady_clock::time_point until);
@@ -190,9 +164,8 @@ private:
 
     async_event changed_;     // look at the core again
     async_event place_freed_; // the same for those who wait for a place
-    relief relief_{*this};
-    int scarce_from_ = 0;       // descriptors, by the limit when one was last as high
-    std::size_t followers_ = 0; // of look_at_descriptors()
+    const std::shared_ptr<loop_room> room_ = loop_room::here();
+    waiting_list waiting_{*core_};
     bool stopping_ = false;
     bool cutting_ = false;  // the grace is over
     bool watching_ = false; // watch_passed() runs
@@ -200,7 +173,6 @@ private:
     std::size_t excused_ = 0;
     shutdown_report report_;
     intrusive_list<connection> connections_;
-    intrusive_list<stop_waiter> stop_waiters_;
     intrusive_list<passed_connection, on_way_tag> passed_;
 };
 

@@ -1,5 +1,6 @@
 #include <simplenet/server/server_stop.hpp>
 
+#include "server/loop_room.hpp"
 #include "server/server_site.hpp"
 
 namespace simplenet::v0::detail {
@@ -7,6 +8,15 @@ namespace simplenet::v0::detail {
 bool is_server_stopping(const scope& within) noexcept {
     const server_site* const site = server_site::around(within);
     return site != nullptr && site->is_stopping();
+}
+
+bool should_connection_end(const scope& within) noexcept {
+    const server_site* const site = server_site::around(within);
+    return site != nullptr && (site->is_stopping() || site->is_short());
+}
+
+void note_lack_of_descriptors() noexcept {
+    if (loop_room* const here = loop_room::find()) here->lacks_descriptors();
 }
 
 bool wait_for_server_stop(const scope& within, stop_waiter& waiter) noexcept {

@@ -3,6 +3,7 @@
 #include "tls/context_core.hpp"
 
 #include <simplenet/coro/combinators.hpp>
+#include <simplenet/coro/task_group.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/time/deadline.hpp>
@@ -24,13 +25,16 @@ std::shared_ptr<handshake_settings> settings_of(const context& with,
 
 task<result<>> shake_hands(stream<tcp_stream>& client, handshake_limit& limit,
                            std::chrono::nanoseconds last_hello) {
+    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     using stop_or_shortage = simplenet::detail::server_stop_operation;
     constexpr bool is_spare = true; // it has said nothing yet
     const auto first = co_await when_any(client.transport().readable(), stop_or_shortage{is_spare});
     if (first.index == 1) { // the server ends or is full, or a stop or the limit came
         const result<>& stopped = *std::get<1>(first.values);
-        if (!stopped) co_return fail(stopped);
-        const result<> hello = co_await with_timeout(client.transport().readable(), last_hello);
+        if (within.stopped()) co_return fail(simplenet::detail::error_of(within.reason));
+        // What is in the socket is taken.
+        const result<> hello = co_await with_timeout(
+            client.transport().readable(), stopped ? last_hello : std::chrono::nanoseconds{0});
         if (!hello) co_return fail(std::errc::operation_canceled);
     }
     co_return co_await client.handshake(limit);

@@ -23,7 +23,7 @@ inline namespace runtime {
 ///
 /// @par Cost
 /// Usually no allocation. Sizes are rounded up to powers of two, from 1 KiB to 128 KiB; larger ones
-/// come from the heap. A cache keeps at most 256 KiB of each size, until its thread ends.
+/// come from the heap. A cache keeps at most 1 MiB of each size, until its thread ends.
 /// @par Example
 /// @snippet writing.cpp scratch
 class scratch {

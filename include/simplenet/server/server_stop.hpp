@@ -19,6 +19,14 @@ namespace detail {
 /// Whether the server around `within` is shutting down.
 [[nodiscard]] bool is_server_stopping(const scope& within) noexcept;
 
+/// The same, or whether the server has no room for new connections: then a connection that could
+/// wait for another request should end.
+[[nodiscard]] bool should_connection_end(const scope& within) noexcept;
+
+/// Something on this thread has found no descriptor: connections to its servers end that can be
+/// spared.
+void note_lack_of_descriptors() noexcept;
+
 /// Awaitable of this_task::server_stopping(); the contract is documented there.
 class [[nodiscard]] server_stopping_query {
 public:
@@ -39,7 +47,7 @@ class stop_waiter : public list_hook<> {
 public:
     virtual void server_stops() noexcept = 0;
     /// There is no room for new connections: ends this one if it can be spared, as one can that
-    /// waits for a request. False: it cannot.
+    /// waits for a request. False: it cannot. Called by a timer.
     virtual bool make_room() noexcept { return false; }
 
 protected:

@@ -83,7 +83,8 @@ struct handshake_settings {
 };
 
 /// The handshake of a server's connection. A client that has sent nothing yet does not hold up the
-/// end of the server for longer than `last_hello`; what is in the socket is taken then.
+/// end of the server for longer than `last_hello`, and is given up when there is no room for new
+/// connections. What is in the socket then is taken.
 [[nodiscard]] task<result<>> shake_hands(stream<tcp_stream>& client, handshake_limit& limit,
                                          std::chrono::nanoseconds last_hello);
 

@@ -61,7 +61,6 @@ client_exchange::client_exchange(std::shared_ptr<const client_settings> with,
     , connection_{std::move(over)}
     , upload_{std::move(asked)}
     , entries_{scratch::borrow(options_.header_count * sizeof(field_entry))}
-    // Not initialised: the parser writes an entry before anything reads it.
     , parser_{{options_.status_line, options_.header_bytes},
               {reinterpret_cast<field_entry*>(entries_.data()), options_.header_count}} {}
 

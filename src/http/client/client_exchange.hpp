@@ -150,8 +150,8 @@ private:
     input_buffer input_;
 
     // --- the head ---
-    // Of field_entry; not initialised: the parser writes an entry before anything reads it.
-    scratch entries_; // of the parser
+    // Of the parser; not initialised: it writes an entry before anything reads it.
+    scratch entries_;
     response_parser parser_;
     std::string head_; // of the answer
     unsigned informational_ = 0;

@@ -3,6 +3,7 @@
 #include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/runtime/run_blocking.hpp>
+#include <simplenet/server/server_stop.hpp>
 #include <simplenet/sync/async_event.hpp>
 
 #include <algorithm>
@@ -196,7 +197,9 @@ private:
             } catch (const std::system_error& thrown) { // no thread
                 found = {fail(thrown.code()), {}};
             }
-            if (!lacks_descriptors(found.answer) || self->file_count_ == 0) break;
+            if (!lacks_descriptors(found.answer)) break;
+            simplenet::detail::note_lack_of_descriptors();
+            if (self->file_count_ == 0) break;
             self->clear();
         }
         own->answer = found.answer;

@@ -1,5 +1,7 @@
 #include "http/gateway/backend_search.hpp"
 
+#include <simplenet/server/server_stop.hpp>
+
 namespace simplenet::v0::http::detail {
 
 namespace {
@@ -33,7 +35,10 @@ no_connection backend_search::judge(std::error_code why) noexcept {
         return {503, trouble, "waiting for a connection"};
     }
     // Another backend may have an idle connection, or be reached from other ports.
-    if (is_own_shortage(why)) return {503, trouble, "connecting"};
+    if (is_own_shortage(why)) {
+        if (why != std::errc::address_not_available) simplenet::detail::note_lack_of_descriptors();
+        return {503, trouble, "connecting"};
+    }
     return {why == std::errc::timed_out ? 504U : 502U, failed, "connecting"};
 }
 

@@ -124,7 +124,7 @@ bool exchange::is_last(bool complete) const noexcept {
     // A client that was not told to continue may send the body or not; see drain_body() for the
     // rest.
     if (complete && !body_ended_ && (awaits_continue_ || body_left_ > most_drained)) return true;
-    return simplenet::detail::is_server_stopping(*scope_);
+    return simplenet::detail::should_connection_end(*scope_);
 }
 
 void exchange::append_head(const head_kind& kind) {

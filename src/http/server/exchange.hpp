@@ -252,8 +252,8 @@ private:
         bool gzip = false;
         std::string_view type = {};
     };
-    /// Whether what the handler has set cannot be sent.
     void note_field(std::string_view name) noexcept;
+    /// Whether what the handler has set cannot be sent.
     [[nodiscard]] bool has_bad_head() const noexcept;
     [[nodiscard]] bool forbids_body() const noexcept;
     /// An upper bound.

@@ -143,6 +143,8 @@ private:
     void expired() noexcept override { operation_.on_stop(stop_reason::deadline); }
     void server_stops() noexcept override { arm(connection_.last_limit()); }
     bool make_room() noexcept override {
+        using enum simplenet::detail::operation::state;
+        if (operation_.phase == queued || operation_.phase == finished) return false; // it reads
         cancel();
         expired();
         return true;

@@ -1,0 +1,144 @@
+#include "server/loop_room.hpp"
+
+#include "sys/calls.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace simplenet::v0::detail {
+
+namespace {
+
+constinit thread_local loop_room* room_here = nullptr;
+
+/// Who has waited from one tick to the next has waited for long.
+constexpr std::chrono::milliseconds tick_time{500};
+/// In one turn of the loop.
+constexpr std::size_t most_looked_at = 256;
+/// What is wanted when there is no descriptor, and at most.
+constexpr std::size_t wanted_at_once = 32;
+constexpr std::size_t most_wanted = 256;
+
+} // namespace
+
+// --- waiting_list --------------------------------------------------------------------------------
+
+void waiting_list::age() noexcept {
+    older_->unlink();
+    std::swap(older_, newer_);
+    waiters_.push_back(*newer_);
+}
+
+void waiting_list::forget() noexcept {
+    older_->unlink();
+    newer_->unlink();
+    lacking_ = 0;
+}
+
+std::size_t waiting_list::end_some(std::size_t count, std::size_t& looks) noexcept {
+    std::size_t ended = 0;
+    while (ended != count && looks != 0 && older_->linked() && &waiters_.front() != older_) {
+        --looks;
+        stop_waiter& oldest = waiters_.pop_front();
+        if (oldest.make_room()) {
+            ++ended;
+        } else {
+            waiters_.push_back(oldest); // the next search does not find it first
+        }
+    }
+    return ended;
+}
+
+// --- loop_room -----------------------------------------------------------------------------------
+
+std::shared_ptr<loop_room> loop_room::here() {
+    return room_here != nullptr ? room_here->shared_from_this() : std::make_shared<loop_room>();
+}
+
+loop_room* loop_room::find() noexcept {
+    return room_here;
+}
+
+loop_room::loop_room() noexcept {
+    room_here = this;
+}
+
+loop_room::~loop_room() {
+    shortage_observer::unlink();
+    room_here = nullptr;
+}
+
+void loop_room::add(waiting_list& list, io_queue& queue) noexcept {
+    lists_.push_back(list);
+    if (queue_ != nullptr) return;
+    queue_ = &queue;
+    queue.tell_of_shortage(*this);
+}
+
+void loop_room::lacks_place(waiting_list& list) noexcept {
+    list.lacking_ = 1;
+    begin();
+}
+
+void loop_room::look_at_descriptors(int newest) noexcept {
+    // The kernel gives the lowest free number (open(2)), so at least as many are in use.
+    if (newest >= scarce_from_) {
+        constexpr int most_left = 1024; // for files and other connections
+        const int limit = sys::descriptor_limit();
+        scarce_from_ = limit - std::min(limit / 16, most_left);
+        if (newest < scarce_from_) return;
+        is_scarce_ = true;
+        lack_descriptors(2); // so that there are fewer afterwards
+    } else if (is_scarce_) {
+        lack_descriptors(
+            1); // it may have the number of one that has made room, which tells nothing
+    }
+}
+
+void loop_room::lacks_descriptors() noexcept {
+    if (queue_ != nullptr) lack_descriptors(wanted_at_once);
+}
+
+void loop_room::lack_descriptors(std::size_t count) noexcept {
+    lacking_ = std::min(lacking_ + count, most_wanted);
+    begin();
+}
+
+void loop_room::begin() noexcept {
+    was_asked_ = true;
+    if (!ticks_.armed()) {
+        lists_.for_each([](waiting_list& each) { each.age(); });
+        queue_->timers.insert_after(ticks_, tick_time);
+    }
+    // Not at once: this may be told while the loop polls, where nothing may be stopped.
+    if (!soon_.armed()) queue_->timers.insert_after(soon_, {});
+}
+
+void loop_room::make_room() noexcept {
+    std::size_t looks = most_looked_at;
+    lists_.for_each([&](waiting_list& each) {
+        each.lacking_ -= each.end_some(each.lacking_, looks);
+        lacking_ -= each.end_some(lacking_, looks);
+    });
+    if (looks == 0 && !soon_.armed()) queue_->timers.insert_after(soon_, {});
+}
+
+void loop_room::tick() noexcept {
+    bool goes_on = std::exchange(was_asked_, false);
+    lists_.for_each([&](waiting_list& each) { goes_on |= each.awaiting_ != 0; });
+    if (!goes_on) {
+        lists_.for_each([](waiting_list& each) { each.forget(); });
+        lacking_ = 0;
+        is_scarce_ = false;
+        return;
+    }
+    queue_->timers.insert_after(ticks_, tick_time);
+    lists_.for_each([](waiting_list& each) { each.age(); });
+    make_room();
+    lists_.for_each([](waiting_list& each) { // others may have somebody
+        if (each.awaiting_ != 0 && each.lacking_ != 0) each.core_.ask_for_room();
+    });
+}
+
+} // namespace simplenet::v0::detail

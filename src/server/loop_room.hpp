@@ -1,0 +1,134 @@
+#pragma once
+// loop_room: ends connections that can be spared when there is no room for new ones. Layer server,
+// private. Loop thread only.
+
+#include "io/io_queue.hpp"
+#include "server/server_core.hpp"
+
+#include <simplenet/core/detail/intrusive_list.hpp>
+#include <simplenet/server/server_stop.hpp>
+#include <simplenet/time/detail/timer_wheel.hpp>
+
+#include <cstddef>
+#include <memory>
+
+namespace simplenet::v0::detail {
+
+/// Those who wait at one site, in the order in which they began.
+class waiting_list : public list_hook<> {
+public:
+    explicit waiting_list(server_core& of) noexcept
+        : core_{of} {}
+    waiting_list(const waiting_list&) = delete;
+    waiting_list& operator=(const waiting_list&) = delete;
+    ~waiting_list() { list_hook::unlink(); }
+
+    void push_back(stop_waiter& waiter) noexcept { waiters_.push_back(waiter); }
+    /// Tells all that the server stops.
+    void stop() noexcept {
+        while (!waiters_.empty())
+            waiters_.pop_front().server_stops();
+    }
+
+private:
+    friend class loop_room;
+
+    /// A place among them.
+    struct mark final : stop_waiter {
+        void server_stops() noexcept override {}
+    };
+
+    /// Those that wait now have waited for long at the second call from now.
+    void age() noexcept;
+    /// Nobody has waited for long.
+    void forget() noexcept;
+    /// Ends up to `count` that have waited for long, the longest first, and looks at no more than
+    /// `looks`. Returns how many have ended.
+    [[nodiscard]] std::size_t end_some(std::size_t count, std::size_t& looks) noexcept;
+
+    server_core& core_;
+    mark one_;
+    mark other_;
+    mark* older_ = &one_; // linked: who stands before it has waited for long
+    mark* newer_ = &other_;
+    intrusive_list<stop_waiter> waiters_;
+    std::size_t lacking_ = 0;  // places that nobody has made room for yet
+    std::size_t awaiting_ = 0; // of place_wait
+};
+
+/// Makes room on one loop, for all sites that it has.
+///
+/// Connections are spared that wait for a request, or have sent nothing yet, for half a second at
+/// least: the request of a younger one may be on its way. They end by the timers of the loop, as at
+/// their own limit, so that what has arrived for them wins. If nobody can be spared, answers end
+/// their connections until somebody can.
+class loop_room final : public std::enable_shared_from_this<loop_room>, private shortage_observer {
+public:
+    /// That of this thread. Throws std::bad_alloc.
+    [[nodiscard]] static std::shared_ptr<loop_room> here();
+    /// Null: this thread has no server.
+    [[nodiscard]] static loop_room* find() noexcept;
+    loop_room() noexcept;
+    loop_room(const loop_room&) = delete;
+    loop_room& operator=(const loop_room&) = delete;
+    ~loop_room();
+
+    /// The loop of `queue` makes room for the site of `list` from now on.
+    void add(waiting_list& list, io_queue& queue) noexcept;
+
+    /// While one exists, a connection waits for a place of the site.
+    class place_wait {
+    public:
+        explicit place_wait(waiting_list& list) noexcept
+            : list_{list} {
+            ++list_.awaiting_;
+        }
+        place_wait(const place_wait&) = delete;
+        place_wait& operator=(const place_wait&) = delete;
+        ~place_wait() {
+            if (--list_.awaiting_ == 0) list_.lacking_ = 0;
+        }
+
+    private:
+        waiting_list& list_;
+    };
+    /// There is no place for a connection of the site.
+    void lacks_place(waiting_list& list) noexcept;
+    void lacks_descriptors() noexcept;
+    /// A connection has got the descriptor `newest`, which may tell that they are scarce.
+    void look_at_descriptors(int newest) noexcept;
+
+    /// Whether connections of the site should end that can.
+    [[nodiscard]] bool is_short(const waiting_list& list) const noexcept {
+        return lacking_ + list.lacking_ != 0;
+    }
+
+private:
+    template <void (loop_room::*Act)() noexcept>
+    class timer final : public timer_node {
+    public:
+        explicit timer(loop_room& room) noexcept
+            : room_{room} {}
+
+    private:
+        void expired() noexcept override { (room_.*Act)(); }
+        loop_room& room_;
+    };
+
+    void accepting_pauses() noexcept override { lacks_descriptors(); }
+    void lack_descriptors(std::size_t count) noexcept;
+    void begin() noexcept;
+    void make_room() noexcept;
+    void tick() noexcept;
+
+    intrusive_list<waiting_list> lists_;
+    io_queue* queue_ = nullptr;
+    timer<&loop_room::make_room> soon_{*this};
+    timer<&loop_room::tick> ticks_{*this}; // armed during a shortage
+    bool was_asked_ = false;               // since the last tick
+    std::size_t lacking_ = 0;              // descriptors
+    int scarce_from_ = 0;                  // by the limit when a descriptor was last as high
+    bool is_scarce_ = false;
+};
+
+} // namespace simplenet::v0::detail
