@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 namespace simplenet::v0::detail {
@@ -88,11 +89,12 @@ void loop_room::look_at_descriptors(int newest) noexcept {
         const int limit = sys::descriptor_limit();
         scarce_from_ = limit - std::min(limit / 16, most_left);
         if (newest < scarce_from_) return;
-        is_scarce_ = true;
+        in_use_ = newest + 1;
+        was_high_ = true;
         lack_descriptors(2); // so that there are fewer afterwards
-    } else if (is_scarce_) {
+    } else if (in_use_ != 0 && ++in_use_ > scarce_from_) {
         lack_descriptors(
-            1); // it may have the number of one that has made room, which tells nothing
+            1); // its number may be that of one that has made room, which tells nothing
     }
 }
 
@@ -118,27 +120,45 @@ void loop_room::begin() noexcept {
 void loop_room::make_room() noexcept {
     std::size_t looks = most_looked_at;
     lists_.for_each([&](waiting_list& each) {
-        each.lacking_ -= each.end_some(each.lacking_, looks);
-        lacking_ -= each.end_some(lacking_, looks);
+        const std::size_t places = each.end_some(each.lacking_, looks);
+        const std::size_t descriptors = each.end_some(lacking_, looks);
+        each.lacking_ -= places;
+        lacking_ -= descriptors;
+        ending_ += places + descriptors;
     });
+    if (lacking_ == 0) relieved_.set();
     if (looks == 0 && !soon_.armed()) queue_->timers.insert_after(soon_, {});
 }
 
 void loop_room::tick() noexcept {
+    if (!std::exchange(was_high_, false)) in_use_ = 0;
     bool goes_on = std::exchange(was_asked_, false);
     lists_.for_each([&](waiting_list& each) { goes_on |= each.awaiting_ != 0; });
     if (!goes_on) {
         lists_.for_each([](waiting_list& each) { each.forget(); });
-        lacking_ = 0;
-        is_scarce_ = false;
+        lacking_ = ending_ = 0;
+        in_use_ = 0;
+        is_told_ = false;
+        relieved_.set();
         return;
     }
     queue_->timers.insert_after(ticks_, tick_time);
     lists_.for_each([](waiting_list& each) { each.age(); });
     make_room();
-    lists_.for_each([](waiting_list& each) { // others may have somebody
-        if (each.awaiting_ != 0 && each.lacking_ != 0) each.core_.ask_for_room();
+    lists_.for_each([this](waiting_list& each) { // other loops may have somebody
+        if (lacking_ != 0 || (each.awaiting_ != 0 && each.lacking_ != 0)) each.core_.ask_for_room();
     });
+    if (lacking_ != 0 && !std::exchange(is_told_, true)) tell();
+}
+
+void loop_room::tell() noexcept {
+    if (!queue_->on_event) return;
+    queue_->on_event.tell(
+        {.kind = loop_event_kind::accept_paused,
+         .text = {},
+         .error = std::make_error_code(std::errc::too_many_files_open),
+         .duration = tick_time},
+        "accepting pauses: few descriptors are left, and no connection can be spared");
 }
 
 } // namespace simplenet::v0::detail

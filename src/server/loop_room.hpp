@@ -7,6 +7,7 @@
 
 #include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/server/server_stop.hpp>
+#include <simplenet/sync/async_event.hpp>
 #include <simplenet/time/detail/timer_wheel.hpp>
 
 #include <cstddef>
@@ -61,7 +62,8 @@ private:
 /// Connections are spared that wait for a request, or have sent nothing yet, for half a second at
 /// least: the request of a younger one may be on its way. They end by the timers of the loop, as at
 /// their own limit, so that what has arrived for them wins. If nobody can be spared, answers end
-/// their connections until somebody can.
+/// their connections, and listeners accept slowly, until somebody can: so files and connections to
+/// other servers still find a descriptor.
 class loop_room final : public std::enable_shared_from_this<loop_room>, private shortage_observer {
 public:
     /// That of this thread. Throws std::bad_alloc.
@@ -98,6 +100,21 @@ public:
     /// A connection has got the descriptor `newest`, which may tell that they are scarce.
     void look_at_descriptors(int newest) noexcept;
 
+    /// A connection of this loop has ended.
+    void connection_ended() noexcept {
+        if (in_use_ != 0) --in_use_;
+        if (lacking_ + ending_ == 0) [[likely]]
+            return;
+        --(ending_ != 0 ? ending_ : lacking_);
+        if (lacking_ == 0) relieved_.set();
+    }
+    /// Whether listeners should leave connections in the backlog for a moment.
+    [[nodiscard]] bool holds_listeners() const noexcept { return lacking_ != 0; }
+    /// They wait for this, which all of them are told when it does not any more.
+    [[nodiscard]] async_event& relieved() noexcept {
+        relieved_.reset();
+        return relieved_;
+    }
     /// Whether connections of the site should end that can.
     [[nodiscard]] bool is_short(const waiting_list& list) const noexcept {
         return lacking_ + list.lacking_ != 0;
@@ -120,6 +137,7 @@ private:
     void begin() noexcept;
     void make_room() noexcept;
     void tick() noexcept;
+    void tell() noexcept;
 
     intrusive_list<waiting_list> lists_;
     io_queue* queue_ = nullptr;
@@ -127,8 +145,12 @@ private:
     timer<&loop_room::tick> ticks_{*this}; // armed during a shortage
     bool was_asked_ = false;               // since the last tick
     std::size_t lacking_ = 0;              // descriptors
-    int scarce_from_ = 0;                  // by the limit when a descriptor was last as high
-    bool is_scarce_ = false;
+    std::size_t ending_ = 0;               // connections that were spared and are still there
+    async_event relieved_;
+    int scarce_from_ = 0;   // by the limit when a descriptor was last as high
+    int in_use_ = 0;        // descriptors, after one was as high; 0: not for a tick
+    bool was_high_ = false; // one was, since the last tick
+    bool is_told_ = false;  // this shortage
 };
 
 } // namespace simplenet::v0::detail

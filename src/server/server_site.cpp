@@ -289,6 +289,10 @@ task<> server_site::accept_from(listening_socket& listener) {
             } else {
                 admit(*std::move(accepted));
             }
+            if (room_->holds_listeners()) {
+                const bool goes_on = co_await wait_for_descriptors();
+                if (!goes_on) co_return;
+            }
             continue;
         }
         // Without a stop it is an error of the listener, which may pass.
@@ -310,6 +314,10 @@ task<> server_site::accept_with_place(listening_socket& listener) {
             auto accepted = listener.try_accept();
             if (accepted) {
                 admit(*std::move(accepted));
+                if (room_->holds_listeners()) {
+                    const bool goes_on = co_await wait_for_descriptors();
+                    if (!goes_on) co_return;
+                }
                 continue;
             }
             core_->return_place();
@@ -320,6 +328,13 @@ task<> server_site::accept_with_place(listening_socket& listener) {
         }
         static_cast<void>(co_await async_sleep(pause_after_error));
     }
+}
+
+task<bool> server_site::wait_for_descriptors() {
+    // Not for ever: they may be scarce for another reason than connections.
+    constexpr auto longest = 100ms;
+    const auto relieved = co_await with_timeout(room_->relieved().wait(), longest);
+    co_return relieved || relieved.error() == errc::deadline_exceeded;
 }
 
 task<bool> server_site::wait_for_place(clock::time_point until) {

@@ -74,6 +74,7 @@ public:
     void called() noexcept;
     /// A connection of this loop is not counted any more.
     void connection_ended() noexcept {
+        room_->connection_ended();
         if (stopping_) changed_.set();
     }
     /// Serves a connection that another loop has accepted.
@@ -124,6 +125,8 @@ private:
     [[nodiscard]] task<> accept_from(listening_socket& listener);
     [[nodiscard]] task<> accept_with_place(listening_socket& listener);
     [[nodiscard]] task<> drain(listening_socket& listener);
+    /// Waits for a moment while few descriptors are left. False: it was stopped.
+    [[nodiscard]] task<bool> wait_for_descriptors();
     /// Takes one of max_connections; waits for it until `until`. False: it was stopped, or too
     /// late.
     [[nodiscard]] task<bool> wait_for_place(std::chrono::steady_clock::time_point until);

@@ -114,8 +114,10 @@ TEST_P(http_room_test, answers_end_their_connections_when_no_descriptor_is_left)
 
     released = true;
 
-    for (raw_peer& each : busy)
+    for (raw_peer& each : busy) {
         EXPECT_EQ(received_by(each), last_hello_);
+        each.shutdown_write();
+    }
     EXPECT_THAT(answer_to(client), AnyOf(hello_, last_hello_));
 }
 
@@ -166,6 +168,7 @@ TEST_P(http_room_test, answers_end_their_connections_when_a_server_is_full) {
     released = true;
 
     EXPECT_EQ(received_by(busy), last_hello_);
+    busy.shutdown_write();
     EXPECT_EQ(received_by(client), hello_);
 }
 

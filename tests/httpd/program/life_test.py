@@ -443,6 +443,18 @@ class shortage_test(support.TestCase):
             for port in (server.port(0), server.port(1)):
                 self.assertEqual(get(port)[:2], (200, "front page"))
 
+    def test_clients_that_are_busy_leave_descriptors_for_files(self):
+        self.write("www/other", "another file")
+        with self.start_with_few_descriptors() as server, contextlib.ExitStack() as clients:
+            client = clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
+            client.sendall(b"GET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n")
+            for _ in range(self.CLIENTS):
+                busy = clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
+                busy.sendall(b"GET / HTTP/1.1\r\n")
+            server.wait_for("error new connections wait")
+            client.sendall(b"\r\n")
+            self.assertIn(b"another file", client.makefile("rb").read())
+
     def test_a_shortage_is_told(self):
         with self.start_with_few_descriptors() as server:
             with contextlib.ExitStack() as clients:
