@@ -93,8 +93,8 @@ void loop_room::look_at_descriptors(int newest) noexcept {
         was_high_ = true;
         lack_descriptors(2); // so that there are fewer afterwards
     } else if (in_use_ != 0 && ++in_use_ > scarce_from_) {
-        lack_descriptors(
-            1); // its number may be that of one that has made room, which tells nothing
+        // Its number may be that of one that has made room, which tells nothing.
+        lack_descriptors(1);
     }
 }
 

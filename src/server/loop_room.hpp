@@ -24,7 +24,10 @@ public:
     waiting_list& operator=(const waiting_list&) = delete;
     ~waiting_list() { list_hook::unlink(); }
 
-    void push_back(stop_waiter& waiter) noexcept { waiters_.push_back(waiter); }
+    void push_back(stop_waiter& waiter) noexcept {
+        waiters_.push_back(waiter);
+        is_used_ = true;
+    }
     /// Tells all that the server stops.
     void stop() noexcept {
         while (!waiters_.empty())
@@ -55,6 +58,7 @@ private:
     intrusive_list<stop_waiter> waiters_;
     std::size_t lacking_ = 0;  // places that nobody has made room for yet
     std::size_t awaiting_ = 0; // of place_wait
+    bool is_used_ = false;     // there may be connections that can be spared
 };
 
 /// Makes room on one loop, for all sites that it has.
@@ -108,8 +112,10 @@ public:
         --(ending_ != 0 ? ending_ : lacking_);
         if (lacking_ == 0) relieved_.set();
     }
-    /// Whether listeners should leave connections in the backlog for a moment.
-    [[nodiscard]] bool holds_listeners() const noexcept { return lacking_ != 0; }
+    /// Whether listeners of the site should leave connections in the backlog for a moment.
+    [[nodiscard]] bool holds_listeners(const waiting_list& list) const noexcept {
+        return lacking_ != 0 && list.is_used_;
+    }
     /// They wait for this, which all of them are told when it does not any more.
     [[nodiscard]] async_event& relieved() noexcept {
         relieved_.reset();

@@ -289,7 +289,7 @@ task<> server_site::accept_from(listening_socket& listener) {
             } else {
                 admit(*std::move(accepted));
             }
-            if (room_->holds_listeners()) {
+            if (room_->holds_listeners(waiting_)) {
                 const bool goes_on = co_await wait_for_descriptors();
                 if (!goes_on) co_return;
             }
@@ -314,7 +314,7 @@ task<> server_site::accept_with_place(listening_socket& listener) {
             auto accepted = listener.try_accept();
             if (accepted) {
                 admit(*std::move(accepted));
-                if (room_->holds_listeners()) {
+                if (room_->holds_listeners(waiting_)) {
                     const bool goes_on = co_await wait_for_descriptors();
                     if (!goes_on) co_return;
                 }
