@@ -3,6 +3,7 @@
 #include "sys/calls.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <system_error>
 #include <utility>
@@ -98,6 +99,19 @@ void loop_room::look_at_descriptors(int newest) noexcept {
     }
 }
 
+bool loop_room::is_crowded() noexcept {
+    std::size_t all = 0;
+    std::size_t here = 0;
+    lists_.for_each([&](waiting_list& each) {
+        for (std::size_t loop = 0; loop != each.core_.size(); ++loop) {
+            const std::size_t open = each.core_.slot(loop).open.load(std::memory_order_relaxed);
+            all += open;
+            if (loop == each.site_) here += open;
+        }
+    });
+    return here != 0 && 2 * all >= static_cast<std::size_t>(scarce_from_);
+}
+
 void loop_room::lacks_descriptors() noexcept {
     if (queue_ != nullptr) lack_descriptors(wanted_at_once);
 }
@@ -134,6 +148,7 @@ void loop_room::tick() noexcept {
     if (!std::exchange(was_high_, false)) in_use_ = 0;
     bool goes_on = std::exchange(was_asked_, false);
     lists_.for_each([&](waiting_list& each) { goes_on |= each.awaiting_ != 0; });
+    goes_on |= held_ != 0 && lacking_ != 0 && is_crowded();
     if (!goes_on) {
         lists_.for_each([](waiting_list& each) { each.forget(); });
         lacking_ = ending_ = 0;

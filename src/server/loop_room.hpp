@@ -18,16 +18,14 @@ namespace simplenet::v0::detail {
 /// Those who wait at one site, in the order in which they began.
 class waiting_list : public list_hook<> {
 public:
-    explicit waiting_list(server_core& of) noexcept
-        : core_{of} {}
+    waiting_list(server_core& of, std::size_t site) noexcept
+        : core_{of}
+        , site_{site} {}
     waiting_list(const waiting_list&) = delete;
     waiting_list& operator=(const waiting_list&) = delete;
     ~waiting_list() { list_hook::unlink(); }
 
-    void push_back(stop_waiter& waiter) noexcept {
-        waiters_.push_back(waiter);
-        is_used_ = true;
-    }
+    void push_back(stop_waiter& waiter) noexcept { waiters_.push_back(waiter); }
     /// Tells all that the server stops.
     void stop() noexcept {
         while (!waiters_.empty())
@@ -51,6 +49,7 @@ private:
     [[nodiscard]] std::size_t end_some(std::size_t count, std::size_t& looks) noexcept;
 
     server_core& core_;
+    const std::size_t site_; // of the server
     mark one_;
     mark other_;
     mark* older_ = &one_; // linked: who stands before it has waited for long
@@ -58,7 +57,6 @@ private:
     intrusive_list<stop_waiter> waiters_;
     std::size_t lacking_ = 0;  // places that nobody has made room for yet
     std::size_t awaiting_ = 0; // of place_wait
-    bool is_used_ = false;     // there may be connections that can be spared
 };
 
 /// Makes room on one loop, for all sites that it has.
@@ -112,15 +110,26 @@ public:
         --(ending_ != 0 ? ending_ : lacking_);
         if (lacking_ == 0) relieved_.set();
     }
-    /// Whether listeners of the site should leave connections in the backlog for a moment.
-    [[nodiscard]] bool holds_listeners(const waiting_list& list) const noexcept {
-        return lacking_ != 0 && list.is_used_;
-    }
-    /// They wait for this, which all of them are told when it does not any more.
-    [[nodiscard]] async_event& relieved() noexcept {
-        relieved_.reset();
-        return relieved_;
-    }
+    /// Whether listeners should leave connections in the backlog.
+    [[nodiscard]] bool lacks_any() const noexcept { return lacking_ != 0; }
+    /// Whether connections have the descriptors, some of them here, and not something else.
+    [[nodiscard]] bool is_crowded() noexcept;
+    /// What a listener waits for: somebody has made room.
+    class relief {
+    public:
+        explicit relief(loop_room& room) noexcept
+            : room_{room} {
+            room_.relieved_.reset();
+            ++room_.held_;
+        }
+        relief(const relief&) = delete;
+        relief& operator=(const relief&) = delete;
+        ~relief() { --room_.held_; }
+        [[nodiscard]] auto wait() noexcept { return room_.relieved_.wait(); }
+
+    private:
+        loop_room& room_;
+    };
     /// Whether connections of the site should end that can.
     [[nodiscard]] bool is_short(const waiting_list& list) const noexcept {
         return lacking_ + list.lacking_ != 0;
@@ -153,6 +162,7 @@ private:
     std::size_t lacking_ = 0;              // descriptors
     std::size_t ending_ = 0;               // connections that were spared and are still there
     async_event relieved_;
+    std::size_t held_ = 0;  // listeners
     int scarce_from_ = 0;   // by the limit when a descriptor was last as high
     int in_use_ = 0;        // descriptors, after one was as high; 0: not for a tick
     bool was_high_ = false; // one was, since the last tick

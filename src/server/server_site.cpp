@@ -289,7 +289,7 @@ task<> server_site::accept_from(listening_socket& listener) {
             } else {
                 admit(*std::move(accepted));
             }
-            if (room_->holds_listeners(waiting_)) {
+            if (handler_->can_spare && room_->lacks_any()) {
                 const bool goes_on = co_await wait_for_descriptors();
                 if (!goes_on) co_return;
             }
@@ -314,7 +314,7 @@ task<> server_site::accept_with_place(listening_socket& listener) {
             auto accepted = listener.try_accept();
             if (accepted) {
                 admit(*std::move(accepted));
-                if (room_->holds_listeners(waiting_)) {
+                if (handler_->can_spare && room_->lacks_any()) {
                     const bool goes_on = co_await wait_for_descriptors();
                     if (!goes_on) co_return;
                 }
@@ -331,10 +331,12 @@ task<> server_site::accept_with_place(listening_socket& listener) {
 }
 
 task<bool> server_site::wait_for_descriptors() {
-    // Not for ever: they may be scarce for another reason than connections.
-    constexpr auto longest = 100ms;
-    const auto relieved = co_await with_timeout(room_->relieved().wait(), longest);
-    co_return relieved || relieved.error() == errc::deadline_exceeded;
+    // For a moment if something else than connections has them, which may keep them.
+    constexpr auto moment = 100ms;
+    const auto until = room_->is_crowded() ? clock::time_point::max() : clock::now() + moment;
+    loop_room::relief room{*room_};
+    const auto made = co_await with_deadline(room.wait(), until);
+    co_return made || made.error() == errc::deadline_exceeded;
 }
 
 task<bool> server_site::wait_for_place(clock::time_point until) {

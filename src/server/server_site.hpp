@@ -125,7 +125,7 @@ private:
     [[nodiscard]] task<> accept_from(listening_socket& listener);
     [[nodiscard]] task<> accept_with_place(listening_socket& listener);
     [[nodiscard]] task<> drain(listening_socket& listener);
-    /// Waits for a moment while few descriptors are left. False: it was stopped.
+    /// Waits while few descriptors are left. False: it was stopped.
     [[nodiscard]] task<bool> wait_for_descriptors();
     /// Takes one of max_connections; waits for it until `until`. False: it was stopped, or too
     /// late.
@@ -168,7 +168,7 @@ private:
     async_event changed_;     // look at the core again
     async_event place_freed_; // the same for those who wait for a place
     const std::shared_ptr<loop_room> room_ = loop_room::here();
-    waiting_list waiting_{*core_};
+    waiting_list waiting_{*core_, index_};
     bool stopping_ = false;
     bool cutting_ = false;  // the grace is over
     bool watching_ = false; // watch_passed() runs

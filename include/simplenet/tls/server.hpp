@@ -127,6 +127,8 @@ class handshaking {
     using agreement = std::conditional_t<takes_agreement<Handler>, tls::connection_info, nothing>;
 
 public:
+    using can_spare_connections = void;
+
     handshaking(std::shared_ptr<handshake_settings> settings, Handler handler)
         : settings_{std::move(settings)}
         , limit_{settings_->steps_per_turn}

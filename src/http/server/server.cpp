@@ -17,6 +17,8 @@ namespace {
 /// The handler of a tcp_server: a copy for each loop, which outlives its connections.
 class plain_service {
 public:
+    using can_spare_connections = void;
+
     explicit plain_service(std::shared_ptr<server_state> state)
         : loop_{std::move(state)} {}
     plain_service(const plain_service& other)
@@ -45,6 +47,8 @@ class tls_service {
     using handshaking = tls::detail::handshaking<after_handshake>;
 
 public:
+    using can_spare_connections = void;
+
     explicit tls_service(std::shared_ptr<server_state> state)
         : loop_{std::move(state)} {}
     tls_service(const tls_service& other)

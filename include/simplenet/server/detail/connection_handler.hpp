@@ -30,11 +30,13 @@ public:
 
     const bool wants_info; // it takes a connection_info
     const bool reports;    // call report() and not serve()
+    const bool can_spare;  // connections, as stop_waiter::make_room() does
 
 protected:
-    any_handler(bool info, bool result) noexcept
+    any_handler(bool info, bool result, bool spare) noexcept
         : wants_info{info}
-        , reports{result} {}
+        , reports{result}
+        , can_spare{spare} {}
 };
 
 /// A handler of connections of the type `Stream`.
@@ -78,38 +80,42 @@ class handler_of final : public connection_handler<Stream> {
 
 public:
     explicit handler_of(Function function)
-        : connection_handler<Stream>{takes_info<Function, Stream>, reports_errors}
-        , function_{std::move(function)} {}
+        : connection_handler<Stream>{takes_info<Function, Stream>, reports_errors,
+                                     requires {typename Function::can_spare_connections;
+}
+} // namespace simplenet::v0::detail
+, function_{std::move(function)} {}
 
-    [[nodiscard]] std::unique_ptr<any_handler> copy() const override {
-        return std::make_unique<handler_of>(function_);
+[[nodiscard]] std::unique_ptr<any_handler> copy() const override {
+    return std::make_unique<handler_of>(function_);
+}
+[[nodiscard]] task<> serve(Stream&& stream, const connection_info& info) override {
+    if constexpr (reports_errors) {
+        std::unreachable();
+    } else {
+        return call(std::move(stream), info);
     }
-    [[nodiscard]] task<> serve(Stream&& stream, const connection_info& info) override {
-        if constexpr (reports_errors) {
-            std::unreachable();
-        } else {
-            return call(std::move(stream), info);
-        }
+}
+[[nodiscard]] task<result<>> report(Stream&& stream, const connection_info& info) override {
+    if constexpr (reports_errors) {
+        return call(std::move(stream), info);
+    } else {
+        std::unreachable();
     }
-    [[nodiscard]] task<result<>> report(Stream&& stream, const connection_info& info) override {
-        if constexpr (reports_errors) {
-            return call(std::move(stream), info);
-        } else {
-            std::unreachable();
-        }
-    }
+}
 
 private:
-    returned call(Stream&& stream, const connection_info& info) {
-        if constexpr (takes_info<Function, Stream>) {
-            return std::invoke(function_, std::move(stream), info);
-        } else {
-            return std::invoke(function_, std::move(stream));
-        }
+returned call(Stream&& stream, const connection_info& info) {
+    if constexpr (takes_info<Function, Stream>) {
+        return std::invoke(function_, std::move(stream), info);
+    } else {
+        return std::invoke(function_, std::move(stream));
     }
+}
 
-    Function function_;
-};
+Function function_;
+}
+;
 
 /// The `std::decay_t` of a handler as a server takes it.
 template <class Stream, class Function>
