@@ -295,7 +295,7 @@ template <class T>
                                                  std::chrono::nanoseconds{now.tv_nsec}};
 }
 
-/// RLIMIT_NOFILE of getrlimit(2): numbers of descriptors are below it.
+/// RLIMIT_NOFILE of getrlimit(2): numbers of descriptors are below it. INT_MAX: it is unknown.
 [[nodiscard]] int descriptor_limit() noexcept;
 
 /// fcntl(2), F_GETFD: whether the descriptor exists.

@@ -68,13 +68,14 @@ class http_echo_server_test(http_support.TestCase):
                               data=sent, scheme="https", host="localhost")
                 self.assertEqual((answer.status, answer.body == sent), (200, True))
 
-    def test_http_to_a_server_with_tls_is_not_answered(self):
+    def test_http_to_a_server_with_tls_is_refused(self):
         if not has_tls():
             self.skipTest("this build has no TLS")
         with Server("http_echo_server", "--tls", file("server.pem"), file("server.key")) as server:
             received = ask(server, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
-        self.assertNotIn(b"HTTP/", received)
+        self.assertTrue(received.startswith(b"HTTP/1.1 400 "), received)
+        self.assertTrue(received.endswith(b"https://\n"), received)
 
     def test_certificates_that_cannot_be_used_are_named(self):
         if not has_tls():

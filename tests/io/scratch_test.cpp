@@ -99,7 +99,7 @@ TEST(scratch_test, the_cache_has_a_limit) {
         const std::size_t before = testing::live_bytes;
         for (scratch& each : all)
             each.release();
-        EXPECT_GE(before - testing::live_bytes + (256U << 10U), count * size);
+        EXPECT_GE(before - testing::live_bytes + (1U << 20U), count * size);
     };
     std::thread{[&] {
         expect_given_back(131'072, 100);
