@@ -93,7 +93,7 @@ TEST_P(http_room_test, a_connection_has_half_a_second_for_its_request) {
 }
 
 // Nobody could be spared when the client connected.
-TEST_P(http_room_test, answers_end_their_connections_when_no_descriptor_is_left) {
+TEST_P(http_room_test, connections_end_behind_their_answers_when_no_descriptor_is_left) {
     std::atomic<int> begun = 0;
     serve_late(begun);
     raw_peer client{unique_fd{testing::checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))}};
@@ -115,7 +115,7 @@ TEST_P(http_room_test, answers_end_their_connections_when_no_descriptor_is_left)
     released = true;
 
     for (raw_peer& each : busy) {
-        EXPECT_EQ(received_by(each), last_hello_);
+        EXPECT_THAT(received_by(each), AnyOf(hello_, last_hello_)); // it may have been earlier
         each.shutdown_write();
     }
     EXPECT_THAT(answer_to(client), AnyOf(hello_, last_hello_));
@@ -156,7 +156,7 @@ TEST_P(http_room_test, a_full_server_ends_the_one_that_has_waited_longest) {
     EXPECT_EQ(answer_to(waiting[2]), hello_);
 }
 
-TEST_P(http_room_test, answers_end_their_connections_when_a_server_is_full) {
+TEST_P(http_room_test, connections_end_behind_their_answers_when_a_server_is_full) {
     std::atomic<int> begun = 0;
     serve_late(begun, 1);
     raw_peer busy = connect();
@@ -167,7 +167,7 @@ TEST_P(http_room_test, answers_end_their_connections_when_a_server_is_full) {
 
     released = true;
 
-    EXPECT_EQ(received_by(busy), last_hello_);
+    EXPECT_THAT(received_by(busy), AnyOf(hello_, last_hello_));
     busy.shutdown_write();
     EXPECT_EQ(received_by(client), hello_);
 }
