@@ -71,6 +71,10 @@ concept handles = (takes_info<std::decay_t<Function>, Stream> ||
                    std::invocable<std::decay_t<Function>&, Stream>) &&
                   std::copy_constructible<std::decay_t<Function>>;
 
+/// A handler whose connections wait in a way that can be given up.
+template <class Function>
+concept spares_connections = requires { typename Function::can_spare_connections; };
+
 template <class Function, class Stream>
 class handler_of final : public connection_handler<Stream> {
     using returned = typename result_of_handler<Function, Stream>::type;
@@ -81,41 +85,38 @@ class handler_of final : public connection_handler<Stream> {
 public:
     explicit handler_of(Function function)
         : connection_handler<Stream>{takes_info<Function, Stream>, reports_errors,
-                                     requires {typename Function::can_spare_connections;
-}
-} // namespace simplenet::v0::detail
-, function_{std::move(function)} {}
+                                     spares_connections<Function>}
+        , function_{std::move(function)} {}
 
-[[nodiscard]] std::unique_ptr<any_handler> copy() const override {
-    return std::make_unique<handler_of>(function_);
-}
-[[nodiscard]] task<> serve(Stream&& stream, const connection_info& info) override {
-    if constexpr (reports_errors) {
-        std::unreachable();
-    } else {
-        return call(std::move(stream), info);
+    [[nodiscard]] std::unique_ptr<any_handler> copy() const override {
+        return std::make_unique<handler_of>(function_);
     }
-}
-[[nodiscard]] task<result<>> report(Stream&& stream, const connection_info& info) override {
-    if constexpr (reports_errors) {
-        return call(std::move(stream), info);
-    } else {
-        std::unreachable();
+    [[nodiscard]] task<> serve(Stream&& stream, const connection_info& info) override {
+        if constexpr (reports_errors) {
+            std::unreachable();
+        } else {
+            return call(std::move(stream), info);
+        }
     }
-}
+    [[nodiscard]] task<result<>> report(Stream&& stream, const connection_info& info) override {
+        if constexpr (reports_errors) {
+            return call(std::move(stream), info);
+        } else {
+            std::unreachable();
+        }
+    }
 
 private:
-returned call(Stream&& stream, const connection_info& info) {
-    if constexpr (takes_info<Function, Stream>) {
-        return std::invoke(function_, std::move(stream), info);
-    } else {
-        return std::invoke(function_, std::move(stream));
+    returned call(Stream&& stream, const connection_info& info) {
+        if constexpr (takes_info<Function, Stream>) {
+            return std::invoke(function_, std::move(stream), info);
+        } else {
+            return std::invoke(function_, std::move(stream));
+        }
     }
-}
 
-Function function_;
-}
-;
+    Function function_;
+};
 
 /// The `std::decay_t` of a handler as a server takes it.
 template <class Stream, class Function>
