@@ -57,7 +57,7 @@ TEST_P(datagram_faults_test, options_of_datagram_sockets) {
 
 class sending_segments : public fault_scenario {
     task<result<std::string>> play() override {
-        auto receiver = co_await or_return(udp_socket::bind(endpoint::loopback(0)));
+        auto receiver = co_await or_return(udp_socket::bind(testing::own_endpoint()));
         const auto at = co_await or_return(receiver.local_endpoint());
         co_await or_return(receiver.set_receive_packet_info(true));
         auto sender = co_await or_return(udp_socket::connect(at));
@@ -85,7 +85,7 @@ TEST_P(datagram_faults_test, udp_segments) {
 
 class sending_segments_at_once : public fault_scenario {
     static result<std::string> send() {
-        auto receiver = nonblocking::udp_socket::bind(endpoint::loopback(0));
+        auto receiver = nonblocking::udp_socket::bind(testing::own_endpoint());
         if (!receiver) return fail(receiver);
         const auto at = receiver->local_endpoint();
         if (!at) return fail(at);
@@ -116,11 +116,11 @@ TEST_P(datagram_faults_test, nonblocking_udp_segments) {
 /// The peer does not exist, which the error queue of the socket reports.
 class asking_for_errors : public fault_scenario {
     task<result<std::string>> play() override {
-        auto gone = co_await or_return(udp_socket::bind(endpoint::loopback(0)));
+        auto gone = co_await or_return(udp_socket::bind(testing::own_endpoint()));
         const auto nobody = co_await or_return(gone.local_endpoint());
         gone.close();
         co_await or_return(co_await gone.closed());
-        auto socket = co_await or_return(udp_socket::bind(endpoint::loopback(0)));
+        auto socket = co_await or_return(udp_socket::bind(testing::own_endpoint()));
         co_await or_return(socket.set_receive_errors(true));
         co_await or_return(co_await socket.send_to("x", nobody));
         std::array<std::byte, 8> bytes{};

@@ -97,8 +97,8 @@ private:
     task<result<std::string>> play() override {
         http::server_options options;
         options.server.on_handler_exception = [](std::exception_ptr, void*) {};
-        auto server = co_await or_return(
-            http::server::listen(group_, endpoint::loopback(0), routes(), options));
+        auto server =
+            co_await or_return(http::server::listen(group_, own_endpoint(), routes(), options));
         auto talking = talk(server.local_endpoint());
         const auto got = co_await std::move(talking);
         const shutdown_report report = co_await server.shutdown(std::chrono::hours{1});

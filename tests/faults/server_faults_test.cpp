@@ -87,7 +87,7 @@ public:
 private:
     task<result<std::string>> play() override {
         auto server = co_await or_return(tcp_server::listen(
-            group_, endpoint::loopback(0),
+            group_, testing::own_endpoint(),
             {.accept = accept_mode::single_acceptor, .balance = balance::round_robin}));
         co_await or_return(server.serve(testing::echo_by_read_some<tcp_stream>));
         std::string got;
@@ -118,7 +118,7 @@ private:
     }
     task<result<std::string>> play() override {
         auto server = co_await or_return(tcp_server::listen(
-            group_, endpoint::loopback(0),
+            group_, testing::own_endpoint(),
             {.max_connections = 1, .idle_timeout = 1h, .proxy = proxy_protocol::required}));
         co_await or_return(server.serve(name_and_echo));
         std::string got;
@@ -175,7 +175,7 @@ public:
 
 private:
     task<result<std::string>> play() override {
-        auto server = co_await or_return(tcp_server::listen(group_, endpoint::loopback(0)));
+        auto server = co_await or_return(tcp_server::listen(group_, testing::own_endpoint()));
         co_await or_return(server.serve(testing::echo_by_read_some<tcp_stream>));
         std::vector<nonblocking::tcp_listener> taken;
         for (auto& each : co_await or_return(server.duplicate_listeners())) {
@@ -219,8 +219,9 @@ private:
         {
             const testing::failing_allocations armed{first_failing_, lasts_};
             try {
-                outcome_ = run_server(endpoint::loopback(0), testing::echo_by_read_some<tcp_stream>,
-                                      options, std::move(stop));
+                outcome_ =
+                    run_server(testing::own_endpoint(), testing::echo_by_read_some<tcp_stream>,
+                               options, std::move(stop));
             } catch (...) {
                 thrown_ = std::current_exception();
             }
@@ -307,7 +308,7 @@ private:
         handlers.on_message = answer;
         handlers.on_write_complete = [](const callbacks::connection_ptr&) {
         }; // so that it is posted
-        callbacks::server server{group_, endpoint::loopback(0), std::move(handlers)};
+        callbacks::server server{group_, testing::own_endpoint(), std::move(handlers)};
         server.start();
         std::string got;
         std::error_code error;
@@ -355,7 +356,7 @@ TEST_P(server_faults_test, a_loop_without_memory_to_begin_says_so) {
             }
             static_cast<std::promise<bool>*>(context)->set_value(is_bad_alloc);
         };
-        auto server = or_throw(tcp_server::listen(group, endpoint::loopback(0), options));
+        auto server = or_throw(tcp_server::listen(group, testing::own_endpoint(), options));
         std::optional<testing::failing_allocations> armed; // on the thread of the loop
         group[0].post([&] { armed.emplace(failing, false); });
 

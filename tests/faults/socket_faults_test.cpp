@@ -80,13 +80,13 @@ TEST_P(socket_faults_test, options_of_listeners) {
 class connecting_with_options : public fault_scenario {
     task<result<>> visit(endpoint at) {
         const connect_options options{
-            .no_delay = true, .from = endpoint::loopback(0), .timeout = 1h, .report = &report_};
+            .no_delay = true, .from = testing::own_endpoint(), .timeout = 1h, .report = &report_};
         auto stream = co_await async_connect(at, options);
         if (!stream) co_return fail(stream);
         co_return co_await converse(*std::move(stream), "one two", got_);
     }
     task<result<std::string>> play() override {
-        auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
+        auto listener = co_await or_return(tcp_listener::bind(testing::own_endpoint()));
         const auto at = co_await or_return(listener.local_endpoint());
         co_await or_return(co_await gather(serve_one(listener), visit(at)));
         co_return got_ + told(report_.attempts.size());
@@ -101,7 +101,7 @@ TEST_P(socket_faults_test, connect_with_options) {
 /// The ways to make a socket of the other layers, and to change a socket's layer.
 class changing_layers : public fault_scenario {
     static result<std::string> streams() {
-        auto listening = nonblocking::tcp_listener::bind(endpoint::loopback(0));
+        auto listening = nonblocking::tcp_listener::bind(testing::own_endpoint());
         if (!listening) return fail(listening);
         const auto at = listening->local_endpoint();
         if (!at) return fail(at);
@@ -129,7 +129,7 @@ class changing_layers : public fault_scenario {
         return got;
     }
     static result<std::string> datagrams() {
-        auto server = blocking::udp_socket::bind(endpoint::loopback(0));
+        auto server = blocking::udp_socket::bind(testing::own_endpoint());
         if (!server) return fail(server);
         const auto at = server->local_endpoint();
         if (!at) return fail(at);

@@ -312,7 +312,7 @@ class abandoning_a_loop : public fault_scenario {
             try {
                 event_loop loop = *std::move(made);
                 loop.poll(); // binds it to this thread
-                auto listener = tcp_listener::bind(endpoint::loopback(0));
+                auto listener = tcp_listener::bind(testing::own_endpoint());
                 if (!listener) {
                     bound = fail(listener);
                     return;

@@ -175,7 +175,7 @@ class printing_metrics : public threads_play {
     task<result<std::string>> play() override {
         auto group = co_await or_return(
             event_loop_group::create({.loops = 1, .loop = {.backend = thread_faults_test::used}}));
-        auto server = co_await or_return(tcp_server::listen(group, endpoint::loopback(0)));
+        auto server = co_await or_return(tcp_server::listen(group, testing::own_endpoint()));
         co_await or_return(server.serve(testing::echo_by_read_some<tcp_stream>));
         std::ostringstream page;
         write_metrics(page);

@@ -245,7 +245,7 @@ private:
         if (!outcome) told.served = outcome.error();
     }
     static task<result<>> serve() {
-        auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
+        auto listener = co_await or_return(tcp_listener::bind(own_endpoint()));
         const auto at = co_await or_return(listener.local_endpoint());
         auto client = co_await or_return(co_await async_connect(at));
         auto server = co_await or_return(co_await listener.accept());

@@ -3,6 +3,7 @@
 // releases its streams, so that the other side notices.
 
 #include "support/coroutines.hpp"
+#include "support/raw_peer.hpp"
 
 #include <simplenet/simplenet.hpp>
 
@@ -44,7 +45,7 @@ struct connection {
 
 /// Both ends of a connection, made with all the calls involved.
 inline task<result<connection>> make_connection() {
-    auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
+    auto listener = co_await or_return(tcp_listener::bind(own_endpoint()));
     const auto at = co_await or_return(listener.local_endpoint());
     auto connecting = async_connect(at);
     auto client = co_await or_return(co_await std::move(connecting));

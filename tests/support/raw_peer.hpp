@@ -4,6 +4,8 @@
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/core/unique_fd.hpp>
+#include <simplenet/ip/endpoint.hpp>
+#include <simplenet/ip/ip_address.hpp>
 #include <simplenet/net/local_stream.hpp>
 #include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/nonblocking/local_stream.hpp>
@@ -14,6 +16,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -169,6 +172,13 @@ inline in_addr fresh_loopback() {
     const auto process = static_cast<std::uint32_t>(::getpid());
     const std::uint32_t host = 1 + (process * 4099 + calls++) % all;
     return {htonl(0x7f00'0000 + host)};
+}
+
+/// Port 0 of an address of loopback at which no other process listens: a client of a server that
+/// has already ended would reach theirs, and be counted there.
+inline endpoint own_endpoint() {
+    static const in_addr address = fresh_loopback();
+    return {ip_address::from_bytes(std::as_bytes(std::span{&address, 1}).first<4>()), 0};
 }
 
 /// The two ends of a TCP connection over loopback.
