@@ -35,7 +35,7 @@ chroot, and Debian's mirrors.
 
   --list    prints the cells
   --keep    keeps the fresh systems of the readme cells for inspection
-  --jobs N  compilations at once, and twice as many tests (default: $(default_jobs) here)
+  --jobs N  compilations at once, and three times as many tests (default: $(default_jobs) here)
   --help    this text
 
 Systems and logs are in \$SIMPLENET_MATRIX_DIR (default: /var/tmp/simplenet-matrix), several GB. They are

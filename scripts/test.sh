@@ -14,7 +14,7 @@ Installs missing packages with apt, builds the library, its tests and its exampl
   --all          four builds: test; asan (AddressSanitizer and UndefinedBehaviorSanitizer); tsan
                  (ThreadSanitizer); clang (the second compiler, if apt has clang-19)
   --preset NAME  only this preset of CMakePresets.json, in build/NAME; may be repeated (default: test)
-  --jobs N       compilations at once, and twice as many tests (default: $(default_jobs) here)
+  --jobs N       compilations at once, and three times as many tests (default: $(default_jobs) here)
   --no-install   list missing packages instead of installing them
   --help         this text
   -- ...         the rest is passed to ctest, for example: -- -R timer_wheel. Each case is then a test of
@@ -122,8 +122,8 @@ condense() {
 
 # run_ctest <preset>: writes its complete output to $log.
 run_ctest() {
-    # Twice as many as compilations: a test spends half of its time waiting.
-    local command=(ctest --preset "$1" --parallel $((2 * jobs)) --output-log "$log" "${ctest_options[@]}")
+    # Three times as many as compilations: with twice as many, the processors idle for a third of the time.
+    local command=(ctest --preset "$1" --parallel $((3 * jobs)) --output-log "$log" "${ctest_options[@]}")
     if [[ $1 == tsan ]]; then command=("${without_aslr[@]}" "${command[@]}"); fi
     if [[ -t 1 ]]; then
         "${command[@]}" --progress
