@@ -222,7 +222,7 @@ bool attempt_accept(accept_base& op) noexcept {
     } while (sys::is_error_of_the_connection(accepted));
     if (accepted >= 0) {
         record.accepting->pause = {};
-        record.accepting->newest = accepted;
+        record.accepting->note(accepted);
         op.accepted.reset(accepted);
         return true;
     }

@@ -11,6 +11,7 @@
 #include <simplenet/socket/detail/datagram_calls.hpp>
 #include <simplenet/time/detail/timer_wheel.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -35,9 +36,11 @@ struct accept_state final : timer_node {
     socket_record& record;
     unsigned most_ahead = 64;         // io_uring stops accepting at this many; 0: none
     ring<int> ahead{64};              // descriptors accepted before accept() was called
-    int newest = 0;                   // the last one accepted
+    int highest = 0;                  // accepted lately
     int scarce = 0;                   // numbers from here on mean that descriptors run out
     std::chrono::nanoseconds pause{}; // the last one; grows while the shortage lasts
+    /// A connection was accepted. Low numbers are used again while high ones are still in use.
+    void note(int connection) noexcept { highest = std::max(connection, highest - 1); }
     /// Nothing is accepted until the timer expires or this loop closes a descriptor.
     [[nodiscard]] bool pausing() const noexcept { return armed(); }
 };

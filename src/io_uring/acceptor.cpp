@@ -10,10 +10,10 @@
 
 namespace simplenet::v0::detail {
 
-// A multishot accept takes every connection that arrives, wanted or not, and with it a descriptor.
-// So nothing is accepted ahead when descriptors run out: a proxy needs them for its own
-// connections.
-constexpr int spare_descriptors = 128;
+// A multishot accept takes every connection that arrives, wanted or not, and with it a descriptor:
+// in one turn as many as the queue of the listener holds, 4096 by default (net.core.somaxconn). So
+// nothing is accepted ahead where these could be the last: files and other connections need them.
+constexpr int spare_descriptors = 4096;
 
 void acceptor::submit(operation& op) noexcept {
     socket_record& listener = *op.record;
@@ -22,7 +22,7 @@ void acceptor::submit(operation& op) noexcept {
     if (!listener.is_open() || queue_.dying) return;
     const int limit = sys::descriptor_limit();
     accepting.scarce = limit - std::max(limit / 4, spare_descriptors);
-    if (accepting.most_ahead == 0 || accepting.newest >= accepting.scarce) {
+    if (accepting.most_ahead == 0 || accepting.highest >= accepting.scarce) {
         return polls_.submit(op, POLLIN);
     }
     io_uring_sqe& entry = kernel_.make(listener);
@@ -35,7 +35,7 @@ void acceptor::submit(operation& op) noexcept {
 
 void acceptor::push(socket_record& listener, int connection) noexcept {
     accept_state& accepting = *listener.accepting;
-    accepting.newest = connection;
+    accepting.note(connection);
     try {
         if (accepting.ahead.full()) accepting.ahead.grow(2 * accepting.ahead.capacity());
     } catch (const std::bad_alloc&) {
