@@ -6,11 +6,14 @@ namespace simplenet::v0::http::detail {
 
 namespace {
 
+[[nodiscard]] bool lacks_descriptors(const std::error_code& why) noexcept {
+    return why == std::errc::too_many_files_open || why == std::errc::too_many_files_open_in_system;
+}
+
 /// Whether connecting failed for want of something on this side: descriptors, memory, or ports.
 /// That says nothing about the backend.
 [[nodiscard]] bool is_own_shortage(const std::error_code& why) noexcept {
-    return why == std::errc::too_many_files_open ||
-           why == std::errc::too_many_files_open_in_system || why == std::errc::no_buffer_space ||
+    return lacks_descriptors(why) || why == std::errc::no_buffer_space ||
            why == std::errc::not_enough_memory ||
            why == std::errc::address_not_available; // no port is left, connect(2)
 }
@@ -36,7 +39,7 @@ no_connection backend_search::judge(std::error_code why) noexcept {
     }
     // Another backend may have an idle connection, or be reached from other ports.
     if (is_own_shortage(why)) {
-        if (why != std::errc::address_not_available) simplenet::detail::note_lack_of_descriptors();
+        if (lacks_descriptors(why)) simplenet::detail::note_lack_of_descriptors();
         return {503, trouble, "connecting"};
     }
     return {why == std::errc::timed_out ? 504U : 502U, failed, "connecting"};
