@@ -64,8 +64,10 @@ std::string guess(std::span<const char* const> arguments) {
         return std::ranges::any_of(
             arguments, [one](const char* each) { return std::string_view{each} == one; });
     };
-    if (has("-c")) return "The file of the configuration is given by --config.\n";
-    if (has("-t")) return "The configuration is checked by --check.\n";
+    std::string lines;
+    if (has("-c")) lines += "The file of the configuration is given by --config.\n";
+    if (has("-t")) lines += "The configuration is checked by --check.\n";
+    if (!lines.empty()) return lines;
     if (arguments.size() != 1 || std::string_view{arguments[0]}.starts_with('-')) return {};
     const std::string only = arguments[0];
     std::error_code ignored;

@@ -333,8 +333,9 @@ status_sources program::sources(const configuration& of,
             const bool is_known =
                 std::ranges::find(certificates, file.certificate, &certificate_figures::file) !=
                 certificates.end();
+            if (is_known) continue;
             const auto facts = facts_of(file.certificate);
-            if (facts && !is_known) certificates.push_back({file.certificate, facts->valid_until});
+            if (facts) certificates.push_back({file.certificate, facts->valid_until});
         }
     }
     made.certificates = [certificates = std::move(certificates)] { return certificates; };
