@@ -14,7 +14,7 @@ namespace {
 
 constinit thread_local loop_room* room_here = nullptr;
 
-/// Who has waited from one tick to the next has waited for long.
+/// A connection that waits from one tick to the next has waited long enough to be closed.
 constexpr std::chrono::milliseconds tick_time{500};
 /// In one turn of the loop.
 constexpr std::size_t most_looked_at = 256;
@@ -93,7 +93,9 @@ void loop_room::look_at_descriptors(int newest) noexcept {
         in_use_ = newest + 1;
         was_high_ = true;
         lack_descriptors(2); // so that there are fewer afterwards
-    } else if (in_use_ != 0 && ++in_use_ > scarce_from_) {
+    } else if (in_use_ == 0) {
+        if (lacking_ != 0) satisfy(); // there are enough again
+    } else if (++in_use_ > scarce_from_) {
         // Its number may be that of one that has made room, which tells nothing.
         lack_descriptors(1);
     }
@@ -113,11 +115,13 @@ bool loop_room::is_crowded() noexcept {
 }
 
 void loop_room::lacks_descriptors() noexcept {
-    if (queue_ != nullptr) lack_descriptors(wanted_at_once);
+    // Not more for each of a crowd that finds none.
+    if (queue_ != nullptr) lack_descriptors(wanted_at_once - std::min(lacking_, wanted_at_once));
 }
 
 void loop_room::lack_descriptors(std::size_t count) noexcept {
     lacking_ = std::min(lacking_ + count, most_wanted);
+    was_lacking_ = true;
     begin();
 }
 
@@ -145,25 +149,36 @@ void loop_room::make_room() noexcept {
 }
 
 void loop_room::tick() noexcept {
-    if (!std::exchange(was_high_, false)) in_use_ = 0;
-    bool goes_on = std::exchange(was_asked_, false);
+    const bool is_held = held_ != 0 && lacking_ != 0 && is_crowded();
+    bool goes_on = std::exchange(was_asked_, false) || is_held;
     lists_.for_each([&](waiting_list& each) { goes_on |= each.awaiting_ != 0; });
-    goes_on |= held_ != 0 && lacking_ != 0 && is_crowded();
+    ending_ = 0; // those that are still there have got a request after all
+    if (!std::exchange(was_high_, false)) in_use_ = 0;
     if (!goes_on) {
         lists_.for_each([](waiting_list& each) { each.forget(); });
-        lacking_ = ending_ = 0;
-        in_use_ = 0;
         is_told_ = false;
-        relieved_.set();
-        return;
+        return satisfy();
     }
     queue_->timers.insert_after(ticks_, tick_time);
-    lists_.for_each([](waiting_list& each) { each.age(); });
+    lists_.for_each([](waiting_list& each) {
+        each.age();
+        if (each.awaiting_ != 0) each.lacking_ = 1; // one that was to end may have got a request
+    });
     make_room();
     lists_.for_each([this](waiting_list& each) { // other loops may have somebody
-        if (lacking_ != 0 || (each.awaiting_ != 0 && each.lacking_ != 0)) each.core_.ask_for_room();
+        if (lacking_ != 0 || (each.awaiting_ != 0 && each.lacking_ != 0)) {
+            each.core_.ask_others_for_room(each.site_);
+        }
+        if (each.awaiting_ == 0) each.lacking_ = 0; // it was refused, or another loop asked
     });
-    if (lacking_ != 0 && !std::exchange(is_told_, true)) tell();
+    if (held_ != 0 && lacking_ != 0 && !std::exchange(is_told_, true)) tell();
+    // Others that ask do not keep up a shortage of this loop.
+    if (!std::exchange(was_lacking_, false) && !is_held) satisfy();
+}
+
+void loop_room::satisfy() noexcept {
+    lacking_ = 0;
+    relieved_.set();
 }
 
 void loop_room::tell() noexcept {

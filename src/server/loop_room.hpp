@@ -40,7 +40,7 @@ private:
         void server_stops() noexcept override {}
     };
 
-    /// Those that wait now have waited for long at the second call from now.
+    /// Moves the marks: those that wait now have waited for long after the next call but one.
     void age() noexcept;
     /// Nobody has waited for long.
     void forget() noexcept;
@@ -64,8 +64,8 @@ private:
 /// Connections are spared that wait for a request, or have sent nothing yet, for half a second at
 /// least: the request of a younger one may be on its way. They end by the timers of the loop, as at
 /// their own limit, so that what has arrived for them wins. If nobody can be spared, answers end
-/// their connections, and listeners accept slowly, until somebody can: so files and connections to
-/// other servers still find a descriptor.
+/// their connections, and listeners leave new ones in the backlog, until somebody can: so files and
+/// connections to other servers still find a descriptor.
 class loop_room final : public std::enable_shared_from_this<loop_room>, private shortage_observer {
 public:
     /// That of this thread. Throws std::bad_alloc.
@@ -102,9 +102,10 @@ public:
     /// A connection has got the descriptor `newest`, which may tell that they are scarce.
     void look_at_descriptors(int newest) noexcept;
 
-    /// A connection of this loop has ended.
-    void connection_ended() noexcept {
+    /// A connection of the site of `list` has ended.
+    void connection_ended(waiting_list& list) noexcept {
         if (in_use_ != 0) --in_use_;
+        if (list.lacking_ != 0) --list.lacking_;
         if (lacking_ + ending_ == 0) [[likely]]
             return;
         --(ending_ != 0 ? ending_ : lacking_);
@@ -152,19 +153,22 @@ private:
     void begin() noexcept;
     void make_room() noexcept;
     void tick() noexcept;
+    /// Nothing is lacking any more.
+    void satisfy() noexcept;
     void tell() noexcept;
 
     intrusive_list<waiting_list> lists_;
     io_queue* queue_ = nullptr;
     timer<&loop_room::make_room> soon_{*this};
     timer<&loop_room::tick> ticks_{*this}; // armed during a shortage
-    bool was_asked_ = false;               // since the last tick
+    bool was_asked_ = false;               // for anything, since the last tick
+    bool was_lacking_ = false;             // descriptors, since then
     std::size_t lacking_ = 0;              // descriptors
     std::size_t ending_ = 0;               // connections that were spared and are still there
     async_event relieved_;
     std::size_t held_ = 0;  // listeners
-    int scarce_from_ = 0;   // by the limit when a descriptor was last as high
-    int in_use_ = 0;        // descriptors, after one was as high; 0: not for a tick
+    int scarce_from_ = 0;   // descriptors; read again when one is as high
+    int in_use_ = 0;        // estimated; 0: none was as high for a tick
     bool was_high_ = false; // one was, since the last tick
     bool is_told_ = false;  // this shortage
 };

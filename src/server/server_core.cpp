@@ -341,17 +341,19 @@ bool server_core::take_place() noexcept {
 
 void server_core::return_place() noexcept {
     places_.fetch_sub(1, std::memory_order_seq_cst);
-    if (needs_room.load(std::memory_order_relaxed)) [[unlikely]]
-        needs_room.store(false, std::memory_order_relaxed);
     if (lacks_place.load(std::memory_order_seq_cst) &&
         lacks_place.exchange(false, std::memory_order_seq_cst)) {
         call_all();
     }
 }
 
-void server_core::ask_for_room() noexcept {
-    needs_room.store(true, std::memory_order_relaxed);
-    call_all();
+void server_core::ask_others_for_room(std::size_t site) noexcept {
+    const std::lock_guard locked{mutex_};
+    for (std::size_t each = 0; each != slots_.size(); ++each) {
+        if (each == site) continue;
+        slots_[each]->needs_room.store(true, std::memory_order_relaxed);
+        call(*slots_[each]);
+    }
 }
 
 // --- seat ----------------------------------------------------------------------------------------

@@ -89,7 +89,8 @@ struct alignas(64) site_slot {
     std::vector<int> listening; // the descriptors of the site's listeners, until it closes them
 
     site_call call;
-    std::atomic<bool> is_called = false; // `call` is on its way
+    std::atomic<bool> is_called = false;  // `call` is on its way
+    std::atomic<bool> needs_room = false; // taken by the called site
 };
 
 /// Owned by the handle, the sites and the connections on their way between loops.
@@ -159,9 +160,8 @@ public:
     void return_place() noexcept;
     /// Whether return_place() is to call all sites: one waits for a place.
     std::atomic<bool> lacks_place = false;
-    /// A connection waits for a place, and nobody on its loop can make room: called sites do.
-    std::atomic<bool> needs_room = false;
-    void ask_for_room() noexcept;
+    /// All sites but `site` make room, which could not make it itself.
+    void ask_others_for_room(std::size_t site) noexcept;
 
     [[nodiscard]] std::uint64_t next_number() noexcept {
         return 1 + numbers_.fetch_add(1, std::memory_order_relaxed);

@@ -173,7 +173,7 @@ void server_site::excuse(const scope& within) noexcept {
 void server_site::called() noexcept {
     changed_.set();
     place_freed_.set();
-    if (core_->needs_room.load(std::memory_order_relaxed) && !stopping_) {
+    if (slot_.needs_room.exchange(false, std::memory_order_relaxed) && !stopping_) {
         room_->lacks_place(waiting_);
     }
     if (core_->spares_nobody()) cut(true);
@@ -331,9 +331,9 @@ task<> server_site::accept_with_place(listening_socket& listener) {
 }
 
 task<bool> server_site::wait_for_descriptors() {
-    // For a moment if something else than connections has them, which may keep them.
-    constexpr auto moment = 100ms;
-    const auto until = room_->is_crowded() ? clock::time_point::max() : clock::now() + moment;
+    // Then the next connection tells whether they are still scarce. Something else than connections
+    // may keep them.
+    const auto until = clock::now() + (room_->is_crowded() ? 1s : 100ms);
     loop_room::relief room{*room_};
     const auto made = co_await with_deadline(room.wait(), until);
     co_return made || made.error() == errc::deadline_exceeded;

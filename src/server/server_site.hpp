@@ -74,7 +74,7 @@ public:
     void called() noexcept;
     /// A connection of this loop is not counted any more.
     void connection_ended() noexcept {
-        room_->connection_ended();
+        room_->connection_ended(waiting_);
         if (stopping_) changed_.set();
     }
     /// Serves a connection that another loop has accepted.

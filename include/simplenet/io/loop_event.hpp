@@ -16,7 +16,7 @@ inline namespace runtime {
 struct stall_report;
 
 enum class loop_event_kind : std::uint8_t {
-    accept_paused,      // no descriptors or memory for a connection: it waits in the backlog
+    accept_paused,      // few or no descriptors, or no memory: connections wait in the backlog
     stalled,            // a turn has taken longer than loop_options::stall_threshold
     handed_over,        // a connection goes on to another loop
     connection_refused, // a server did not take a connection
@@ -32,10 +32,11 @@ struct loop_event {
     std::string_view text;
     /// The reason, if there is one: of accept_paused, what the kernel lacks.
     std::error_code error = {};
-    /// Of accept_paused: until the next attempt. Of stalled: how long the turn has taken so far.
+    /// Of accept_paused: until the next attempt, about. Of stalled: how long the turn has taken so
+    /// far.
     std::chrono::nanoseconds duration{};
-    /// Of accept_paused: the listener. Of handed_over and connection_refused: the connection. -1:
-    /// none.
+    /// Of accept_paused: the listener, or -1 for all of a loop. Of handed_over and
+    /// connection_refused: the connection. -1: none.
     int descriptor = -1;
     /// Of stalled: everything that is known.
     const stall_report* stall = nullptr;

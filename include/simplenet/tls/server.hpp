@@ -77,7 +77,7 @@ struct handshake_settings {
     void* told;
     /// How long a connection without a byte may wait for one once the server shuts down.
     std::chrono::nanoseconds last_hello{0};
-    /// What a client gets that asks in HTTP without TLS; null: nothing.
+    /// The answer to a client that speaks HTTP without TLS; null: none.
     std::string (*answer_without_tls)() = nullptr;
     std::atomic<std::uint64_t> failed = 0;
 };
@@ -127,8 +127,6 @@ class handshaking {
     using agreement = std::conditional_t<takes_agreement<Handler>, tls::connection_info, nothing>;
 
 public:
-    using can_spare_connections = void;
-
     handshaking(std::shared_ptr<handshake_settings> settings, Handler handler)
         : settings_{std::move(settings)}
         , limit_{settings_->steps_per_turn}

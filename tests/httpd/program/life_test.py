@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import http.server
 import json
 import os
 import pwd
@@ -417,6 +418,21 @@ class end_test(support.TestCase):
             server.wait_for("loop 1:")
 
 
+class unable_handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+class unable_server(http.server.ThreadingHTTPServer):
+    """Answers with 501."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), unable_handler)
+
+    def handle_error(self, *_):
+        pass  # its client has gone
+
+
 class shortage_test(support.TestCase):
     CLIENTS = 300
 
@@ -438,8 +454,10 @@ class shortage_test(support.TestCase):
 
     def test_silent_clients_keep_nobody_out(self):
         with self.start_with_few_descriptors() as server, contextlib.ExitStack() as clients:
+            server.send(signal.SIGSTOP)  # so that they come at once
             for _ in range(self.CLIENTS):
                 clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
+            server.send(signal.SIGCONT)
             for port in (server.port(0), server.port(1)):
                 self.assertEqual(get(port)[:2], (200, "front page"))
 
@@ -448,12 +466,33 @@ class shortage_test(support.TestCase):
         with self.start_with_few_descriptors() as server, contextlib.ExitStack() as clients:
             client = clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
             client.sendall(b"GET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n")
+            server.send(signal.SIGSTOP)  # so that they come at once
             for _ in range(self.CLIENTS):
                 busy = clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
                 busy.sendall(b"GET / HTTP/1.1\r\n")
+            server.send(signal.SIGCONT)
             server.wait_for("error new connections wait")
             client.sendall(b"\r\n")
             self.assertIn(b"another file", client.makefile("rb").read())
+
+    def test_a_shortage_ends_with_its_crowd(self):
+        """Listeners waited for room that nothing could report any more."""
+        backend = unable_server()
+        threading.Thread(target=backend.serve_forever, daemon=True).start()
+        self.addCleanup(backend.server_close)
+        self.addCleanup(backend.shutdown)
+        self.configure(site=f'[[site.route]]\nmatch = "/app"\nproxy = "127.0.0.1:{backend.server_port}"')
+        with self.start(descriptors=200) as server:
+            for _ in range(3):
+                with contextlib.ExitStack() as clients:
+                    for _ in range(190):
+                        client = clients.enter_context(socket.create_connection(("127.0.0.1", server.port())))
+                        client.sendall(b"GET /app HTTP/1.1\r\nHost: h\r\n\r\n")
+                    server.wait_for("Too many open files")  # some get 503
+                # Until the server has seen all of them leave, there may be no descriptor for a file.
+                support.wait_until(lambda: get(server.port())[0] == 200, "the end of the shortage")
+                for _ in range(10):
+                    self.assertEqual(get(server.port())[:2], (200, "front page"))
 
     def test_a_shortage_is_told(self):
         with self.start_with_few_descriptors() as server:

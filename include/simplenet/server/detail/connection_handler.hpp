@@ -30,7 +30,7 @@ public:
 
     const bool wants_info; // it takes a connection_info
     const bool reports;    // call report() and not serve()
-    const bool can_spare;  // connections, as stop_waiter::make_room() does
+    const bool can_spare;  // connections that wait may be closed to make room
 
 protected:
     any_handler(bool info, bool result, bool spare) noexcept
