@@ -75,8 +75,9 @@ public:
         wake_.wake(); // to leave the old file
     }
 
+    [[nodiscard]] bool is_off() const noexcept { return off_.load(std::memory_order_relaxed); }
     void append(const access_entry& entry) noexcept {
-        if (off_.load(std::memory_order_relaxed)) return;
+        if (is_off()) return;
         const auto generation = generation_.load(std::memory_order_acquire);
         lane* to = thread_lane<access_log>::find(generation);
         if (to == nullptr) [[unlikely]] {
@@ -404,6 +405,10 @@ access_log::~access_log() {
         state_->forget_errors();
         state_->thread.detach();
     }
+}
+
+bool access_log::is_off() const noexcept {
+    return state_->is_off();
 }
 
 void access_log::append(const access_entry& entry) noexcept {

@@ -51,6 +51,8 @@ public:
     /// Writes what waits, for two seconds at most.
     ~access_log();
 
+    /// Whether append() does nothing now.
+    [[nodiscard]] bool is_off() const noexcept;
     /// Never blocks. A line for which there is no room is dropped and counted.
     void append(const access_entry& entry) noexcept;
 

@@ -89,10 +89,11 @@ private:
                            .complete = what.complete,
                            .secure = asked.secure(),
                            .site = asked.label()};
+        board_.answered(entry);
+        if (log_.is_off()) return;
         entry.referer = asked.fields().find("Referer").value_or(std::string_view{});
         entry.user_agent = asked.fields().find("User-Agent").value_or(std::string_view{});
         log_.append(entry);
-        board_.answered(entry);
     }
 
     access_log& log_;

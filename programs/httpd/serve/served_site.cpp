@@ -168,7 +168,10 @@ const served_site::served_route& served_site::route_for(std::string_view path) c
 
 bool served_site::is_script(std::string_view path) const noexcept {
     return std::ranges::any_of(script_suffixes_, [path](const std::string& suffix) {
-        if (path.size() < suffix.size()) return false;
+        constexpr int only_case = 'a' ^ 'A'; // nearly always more is different in the last byte
+        if (path.size() < suffix.size() || ((path.back() ^ suffix.back()) & ~only_case) != 0) {
+            return false;
+        }
         return equal_without_case(path.substr(path.size() - suffix.size()), suffix);
     });
 }
