@@ -57,12 +57,13 @@ inline constexpr std::array<std::uint8_t, 256> character_classes = classes_of_ch
 /// How many bytes at the front of `text` are characters of this class and percent encodings.
 [[nodiscard]] constexpr std::size_t count_of(std::string_view text,
                                              character_class wanted) noexcept {
-    std::size_t at = 0;
-    for (;;) {
-        while (at < text.size() && is(wanted, text[at]))
+    const char* const begin = text.data();
+    const char* const end = begin + text.size();
+    for (const char* at = begin;; at += 3) {
+        while (at != end && is(wanted, *at))
             ++at;
-        if (at == text.size() || text[at] != '%' || encoded_byte(text, at) < 0) return at;
-        at += 3;
+        const auto count = static_cast<std::size_t>(at - begin);
+        if (at == end || *at != '%' || encoded_byte(text, count) < 0) return count;
     }
 }
 

@@ -67,7 +67,8 @@ exchange::exchange(connection_state& connection, transport& over, std::span<fiel
     , all_spare_{spare}
     , parser_{{limits_->request_line, limits_->header_bytes}, entries}
     , request_{*this}
-    , response_{*this} {}
+    , response_{*this}
+    , compression_{serving_->what->compression} {}
 
 exchange::~exchange() = default;
 
@@ -77,8 +78,8 @@ task<ending> exchange::run(received first) {
     scope_ = &co_await simplenet::detail::own_scope{};
     input_.append(std::move(first));
     const unsigned before = connection_.requests;
-    for (;;) {
-        begin_request();
+    for (bool is_first = true;; is_first = false) {
+        if (!is_first && !input_.empty()) begin_request();
         for (;;) {
             if (is_only_empty_lines(input_.bytes())) {
                 input_.consume(input_.bytes().size());
