@@ -114,6 +114,14 @@ std::optional<bool> changed_since(field_list fields, const char* text, std::stri
 
 } // namespace
 
+bool may_be_conditional(std::span<const field_entry> fields, const char* text) noexcept {
+    for (const field_entry& field : fields) { // If-..., Range
+        const char first = to_lower(text[field.name_at]);
+        if (first == 'i' || first == 'r') return true;
+    }
+    return false;
+}
+
 verdict evaluate(std::string_view method, std::span<const field_entry> fields, const char* text,
                  const current_representation& current) noexcept {
     // The numbers are those of section 13.2.2.

@@ -25,6 +25,10 @@ enum class verdict : std::uint8_t {
     precondition_failed, // 412
 };
 
+/// Whether a request may have a field that the functions below look for. It seldom has.
+[[nodiscard]] bool may_be_conditional(std::span<const field_entry> fields,
+                                      const char* text) noexcept;
+
 /// Evaluates the conditions of a request in the order of RFC 9110, section 13.2.2.
 ///
 /// Only for requests that would be answered with 2xx otherwise (section 13.2.1). Several fields of

@@ -51,6 +51,8 @@ struct open_file {
     std::time_t modified = 0;
     /// For ETag: a strong entity tag, in quotes. Weak (`W/"..."`) if `is_recent`.
     std::string etag;
+    /// The lines of ETag and Last-Modified.
+    std::string validators;
     /// Whether the file had changed less than two seconds before it was opened. Another change in
     /// the same tick of the file system's clock might look the same, so such a file is read again
     /// when it is next revalidated.

@@ -49,8 +49,8 @@ private:
     file_server server_;
 };
 
-task<result<unsigned>> leave(unsigned status) {
-    co_return status;
+task<result<unsigned>> leave(result<unsigned> with) {
+    co_return with;
 }
 
 /// A failure that is no refusal of the path goes to whoever logs the failures of handlers.
@@ -157,12 +157,20 @@ task<result<unsigned>> file_server::serve_path(request& asked, response& answer,
 }
 
 task<result<unsigned>> file_server::send_known(request& asked, response& answer, served_ref file) {
-    const result<> sent = co_await send(asked, answer, *file);
+    now_or_task<result<>> sending = send(asked, answer, *file);
+    if (!sending.await_ready()) return finish(std::move(file), std::move(sending));
+    const result<> sent = sending.await_resume();
+    return sent ? leave(0) : leave(fail(sent));
+}
+
+task<result<unsigned>> file_server::finish([[maybe_unused]] served_ref file,
+                                           now_or_task<result<>> sending) {
+    const result<> sent = co_await std::move(sending);
     if (!sent) co_return fail(sent);
     co_return 0U;
 }
 
-task<result<>> file_server::send(request& asked, response& answer, const served_file& file) {
+now_or_task<result<>> file_server::send(request& asked, response& answer, const served_file& file) {
     exchange& with = exchange::of(asked);
     const open_file* chosen = &file.plain;
     if (file.gzip || file.br) {
@@ -180,7 +188,8 @@ task<result<>> file_server::send(request& asked, response& answer, const served_
     const content_source from{
         .fd = chosen->fd.get(),
         .memory = chosen->in_memory ? reinterpret_cast<const std::byte*>(chosen->contents.data())
-                                    : nullptr};
+                                    : nullptr,
+        .validators = chosen->validators};
     return with.send_content(from, chosen->size, described);
 }
 

@@ -7,6 +7,7 @@
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/http/detail/now_or_task.hpp>
 #include <simplenet/http/detail/route_handler.hpp>
 #include <simplenet/http/file_handler.hpp>
 #include <simplenet/http/static_options.hpp>
@@ -42,7 +43,11 @@ private:
                                                     std::string_view path);
     [[nodiscard]] task<result<unsigned>> send_known(request& asked, response& answer,
                                                     served_ref file);
-    [[nodiscard]] task<result<>> send(request& asked, response& answer, const served_file& file);
+    /// Keeps `file` until it has been sent.
+    [[nodiscard]] static task<result<unsigned>> finish(served_ref file,
+                                                       now_or_task<result<>> sending);
+    [[nodiscard]] now_or_task<result<>> send(request& asked, response& answer,
+                                             const served_file& file);
     [[nodiscard]] task<result<unsigned>> send_listing(request& asked, response& answer,
                                                       std::string_view path);
     [[nodiscard]] std::shared_ptr<file_cache> cache_of(exchange& with) const;

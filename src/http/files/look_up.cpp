@@ -1,5 +1,6 @@
 // The system calls of the cache of files, on a thread that may block.
 
+#include "http/codec/date.hpp"
 #include "http/files/file_cache.hpp"
 #include "http/files/media_types.hpp"
 
@@ -105,6 +106,12 @@ result<open_file> take_over(opened from, std::size_t small_file, std::chrono::na
         std::min(file.state.written.tv_sec, std::chrono::floor<std::chrono::seconds>(now).count());
     file.is_recent = since_1970(file.state.changed) > now - coarsest_clock;
     file.etag = entity_tag(file.state, file.is_recent);
+    file.validators = "ETag: " + file.etag + "\r\n";
+    if (file.modified >= 0) {
+        char date[date_size];
+        format_date(file.modified, date);
+        file.validators.append("Last-Modified: ").append(date, date_size).append("\r\n");
+    }
     return file;
 }
 

@@ -42,76 +42,105 @@ task<result<>> exchange::send_file(int fd, std::uint64_t size, file_options opti
         !valid_field_value(options.content_type)) {
         co_return fail(std::errc::invalid_argument);
     }
-    co_return co_await send_content({.fd = fd, .memory = nullptr}, size, options);
+    co_return co_await send_content({.fd = fd}, size, options);
 }
 
-task<result<>> exchange::send_content(content_source from, std::uint64_t size,
-                                      file_options options) {
-    if (stage_ != stage::open) co_return fail(std::errc::operation_not_permitted);
-    if (has_bad_head() || forbids_body() || (announced_ && *announced_ != size)) {
-        co_return fail(std::errc::invalid_argument);
-    }
-    const std::string_view method = request_.method_;
-    current_representation current{.entity_tag = options.entity_tag, .last_modified = {}};
+void exchange::set_validators(const content_source& from, const file_options& options) {
+    constexpr std::uint64_t names = field_block::names_of({"ETag", "Last-Modified"});
+    if (!from.validators.empty() && fields_.add_new_lines(from.validators, names)) return;
     if (!options.entity_tag.empty()) fields_.set("ETag", options.entity_tag);
-    const bool compressed = takes_gzip(options.content_type, size);
     if (options.last_modified >= 0) {
-        current.last_modified = options.last_modified;
         char date[date_size];
         format_date(options.last_modified, date);
         fields_.set("Last-Modified", {date, date_size});
     }
-    byte_range part{.first = 0, .size = size};
-    if (options.conditional && status_ == 200 && (method == "GET" || head_only_)) {
-        const auto entries = parser_.fields();
-        if (!compressed) fields_.set("Accept-Ranges", "bytes");
-        switch (evaluate(method, entries, head_, current)) {
-        case verdict::not_modified: {
-            status_ = 304;
-            announced_.reset();
-            forget_content();
-            const result<> room = co_await make_room(head_size({}));
-            if (room) append_answer({}, {});
-            co_return room;
+}
+
+now_or_task<result<>> exchange::send_content(content_source from, std::uint64_t size,
+                                             const file_options& options) {
+    if (stage_ != stage::open) return result<>{fail(std::errc::operation_not_permitted)};
+    if (has_bad_head() || forbids_body() || (announced_ && *announced_ != size)) {
+        return result<>{fail(std::errc::invalid_argument)};
+    }
+    set_validators(from, options);
+    const std::string_view type = options.content_type;
+    const bool compressed = takes_gzip(type, size);
+    if (options.conditional && status_ == 200 && (request_.method_ == "GET" || head_only_)) {
+        constexpr std::uint64_t name = field_block::names_of({"Accept-Ranges"});
+        if (!compressed && !fields_.add_new_lines("Accept-Ranges: bytes\r\n", name)) {
+            fields_.set("Accept-Ranges", "bytes");
         }
-        case verdict::precondition_failed:
-            announced_.reset();
-            forget_content();
-            co_await answer_simply(412);
-            co_return result<>{};
-        case verdict::proceed:
-            break;
-        }
-        const auto asked =
-            compressed ? std::nullopt : range_to_apply(method, entries, head_, current);
-        const requested_ranges ranges = asked ? parse_ranges(*asked, size) : requested_ranges{};
-        if (ranges.is == requested_ranges::verdict::unsatisfiable) {
-            std::array<char, max_content_range> text;
-            fields_.set("Content-Range", write_unsatisfied_range(text, size));
-            announced_.reset();
-            forget_content();
-            co_await answer_simply(416);
-            co_return result<>{};
-        }
-        if (ranges.is == requested_ranges::verdict::satisfiable) {
-            status_ = 206;
-            announced_.reset();
-            if (ranges.count > 1) {
-                co_return co_await send_ranges(from, ranges, size, options.content_type);
-            }
-            std::array<char, max_content_range> text;
-            part = ranges.ranges[0];
-            fields_.set("Content-Range", write_content_range(text, part, size));
+        if (may_be_conditional(parser_.fields(), head_)) {
+            return send_conditionally(from, size, options, compressed);
         }
     }
+    if (compressed) return send_compressed_file(from, size, type);
+    if (from.memory != nullptr && size <= output::gathers) {
+        const const_buffer body{from.memory, static_cast<std::size_t>(size)};
+        if (output_.has_room(head_size(type) + body.size())) {
+            append_answer(type, body);
+            return result<>{};
+        }
+    }
+    return send_part(from, {.first = 0, .size = size}, type);
+}
+
+task<result<>> exchange::send_conditionally(content_source from, std::uint64_t size,
+                                            file_options options, bool compressed) {
+    const std::string_view method = request_.method_;
+    const auto entries = parser_.fields();
+    current_representation current{.entity_tag = options.entity_tag, .last_modified = {}};
+    if (options.last_modified >= 0) current.last_modified = options.last_modified;
+    switch (evaluate(method, entries, head_, current)) {
+    case verdict::not_modified: {
+        status_ = 304;
+        announced_.reset();
+        forget_content();
+        const result<> room = co_await make_room(head_size({}));
+        if (room) append_answer({}, {});
+        co_return room;
+    }
+    case verdict::precondition_failed:
+        announced_.reset();
+        forget_content();
+        co_await answer_simply(412);
+        co_return result<>{};
+    case verdict::proceed:
+        break;
+    }
     if (compressed) co_return co_await send_compressed_file(from, size, options.content_type);
+    byte_range part{.first = 0, .size = size};
+    const auto asked = range_to_apply(method, entries, head_, current);
+    const requested_ranges ranges = asked ? parse_ranges(*asked, size) : requested_ranges{};
+    if (ranges.is == requested_ranges::verdict::unsatisfiable) {
+        std::array<char, max_content_range> text;
+        fields_.set("Content-Range", write_unsatisfied_range(text, size));
+        announced_.reset();
+        forget_content();
+        co_await answer_simply(416);
+        co_return result<>{};
+    }
+    if (ranges.is == requested_ranges::verdict::satisfiable) {
+        status_ = 206;
+        announced_.reset();
+        if (ranges.count > 1) {
+            co_return co_await send_ranges(from, ranges, size, options.content_type);
+        }
+        std::array<char, max_content_range> text;
+        part = ranges.ranges[0];
+        fields_.set("Content-Range", write_content_range(text, part, size));
+    }
+    co_return co_await send_part(from, part, options.content_type);
+}
+
+task<result<>> exchange::send_part(content_source from, byte_range part, std::string_view type) {
     const std::size_t with_body =
         part.size <= output::gathers && !head_only_ ? static_cast<std::size_t>(part.size) : 0;
-    const result<> room = co_await make_room(head_size(options.content_type) + with_body);
+    const result<> room = co_await make_room(head_size(type) + with_body);
     if (!room) co_return room;
     const std::size_t before = output_.size(); // of earlier answers
     closing_ = is_last(true);
-    append_head({.length = part.size, .type = options.content_type});
+    append_head({.length = part.size, .type = type});
     stage_ = stage::sending;
     if (!head_only_) {
         const bool stays = gathers(part.size);

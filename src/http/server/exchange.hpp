@@ -76,6 +76,7 @@ struct connection_state {
 struct content_source {
     int fd = -1;
     const std::byte* memory = nullptr;
+    std::string_view validators = {}; // the lines of ETag and Last-Modified, if they are ready
 };
 
 /// Exists while a connection has a request in progress, in memory that is borrowed for so long.
@@ -167,9 +168,9 @@ public:
     [[nodiscard]] task<result<std::size_t>> write_some(std::span<const const_buffer> from);
     [[nodiscard]] task<result<std::size_t>> write_one(const_buffer from);
     [[nodiscard]] task<result<>> send_file(int fd, std::uint64_t size, file_options options);
-    /// @pre The entity tag and the type of `options` are valid.
-    [[nodiscard]] task<result<>> send_content(content_source from, std::uint64_t size,
-                                              file_options options);
+    /// @pre The entity tag and the type of `options` are valid, and all that it refers to stays.
+    [[nodiscard]] now_or_task<result<>> send_content(content_source from, std::uint64_t size,
+                                                     const file_options& options);
     [[nodiscard]] task<result<>> flush();
     /// The most of a body that a handler has not read, and that is read and dropped for the next
     /// request. Lingering close is cheaper for more.
@@ -203,6 +204,7 @@ private:
     enum class body_end : std::uint8_t { length, chunks, close };
 
     // --- exchange.cpp: one request after the other ---
+    /// Makes everything as the constructor does, for the next one.
     void begin_request() noexcept;
     [[nodiscard]] task<result<>> read_more_of_head();
     /// Whether the requests so far took so long that the loop's other work goes first.
@@ -298,6 +300,12 @@ private:
     [[nodiscard]] task<> take_turn();
 
     // --- answer_file.cpp ---
+    /// Sets ETag and Last-Modified.
+    void set_validators(const content_source& from, const file_options& options);
+    [[nodiscard]] task<result<>> send_conditionally(content_source from, std::uint64_t size,
+                                                    file_options options, bool compressed);
+    [[nodiscard]] task<result<>> send_part(content_source from, byte_range part,
+                                           std::string_view type);
     void forget_content() noexcept;
     [[nodiscard]] task<result<>> send_ranges(content_source from, const requested_ranges& ranges,
                                              std::uint64_t size, std::string_view type);

@@ -27,23 +27,36 @@ field_line first_line(std::string_view lines) noexcept {
 
 } // namespace
 
-void field_block::add(std::string_view name, std::string_view value) {
-    const std::size_t added = name.size() + value.size() + 4;
-    std::unique_ptr<char[]> before; // `value` may be in it
-    if (added > capacity_ - size_) {
-        const std::size_t larger = std::max(2 * capacity_, size_ + added);
+char* field_block::room(std::size_t bytes, std::unique_ptr<char[]>& before) {
+    if (bytes > capacity_ - size_) {
+        const std::size_t larger = std::max(2 * capacity_, size_ + bytes);
         auto grown = std::make_unique_for_overwrite<char[]>(larger);
         std::memcpy(grown.get(), data(), size_);
         before = std::exchange(large_, std::move(grown));
         capacity_ = larger;
     }
-    char* at = data() + size_;
+    return data() + size_;
+}
+
+void field_block::add(std::string_view name, std::string_view value) {
+    const std::size_t added = name.size() + value.size() + 4;
+    std::unique_ptr<char[]> before; // `value` may be in it
+    char* at = room(added, before);
     at = std::ranges::copy(name, at).out;
     at = std::ranges::copy(std::string_view{": "}, at).out;
     at = std::ranges::copy(value, at).out;
     std::ranges::copy(std::string_view{"\r\n"}, at);
     size_ += added;
     names_ |= bit_of(name);
+}
+
+bool field_block::add_new_lines(std::string_view lines, std::uint64_t names) {
+    if ((names_ & names) != 0) return false;
+    std::unique_ptr<char[]> before;
+    std::memcpy(room(lines.size(), before), lines.data(), lines.size());
+    size_ += lines.size();
+    names_ |= names;
+    return true;
 }
 
 void field_block::set(std::string_view name, std::string_view value) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -21,6 +22,16 @@ public:
 
     /// @pre `name` is a token and `value` a valid value, which may be one of this block.
     void add(std::string_view name, std::string_view value);
+    /// Adds field lines that are ready, whose names have the bits of names_of(), unless a field of
+    /// one of these names may be there.
+    [[nodiscard]] bool add_new_lines(std::string_view lines, std::uint64_t names);
+    [[nodiscard]] static constexpr std::uint64_t
+    names_of(std::initializer_list<std::string_view> names) noexcept {
+        std::uint64_t bits = 0;
+        for (const std::string_view each : names)
+            bits |= bit_of(each);
+        return bits;
+    }
     /// Removes all fields of this name.
     void remove(std::string_view name) noexcept;
     /// The value of the first one. Valid until a field is added or removed.
@@ -41,10 +52,12 @@ private:
     static constexpr std::size_t inside = 448; // bytes
 
     /// A bit for `name`, which names of another size or with another first letter seldom share.
-    [[nodiscard]] static std::uint64_t bit_of(std::string_view name) noexcept {
+    [[nodiscard]] static constexpr std::uint64_t bit_of(std::string_view name) noexcept {
         const auto first = static_cast<unsigned char>(name.empty() ? '\0' : name.front());
         return std::uint64_t{1} << ((name.size() * 5 + (first | 0x20U)) % 64);
     }
+    /// Memory for `bytes` more. If it has moved, `before` keeps that which it was in.
+    [[nodiscard]] char* room(std::size_t bytes, std::unique_ptr<char[]>& before);
     [[nodiscard]] const char* data() const noexcept { return large_ ? large_.get() : small_; }
     [[nodiscard]] char* data() noexcept { return large_ ? large_.get() : small_; }
 

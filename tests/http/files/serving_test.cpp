@@ -8,8 +8,11 @@
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
+#include <sstream>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 namespace simplenet::v0 {
 namespace {
@@ -178,6 +181,30 @@ TEST_P(file_handler_test, it_answers_with_the_path_that_was_rewritten) {
 
     EXPECT_THAT(all, StartsWith("HTTP/1.1 404 "));
     EXPECT_THAT(all, EndsWith("\r\n\r\nhello"));
+}
+
+TEST_P(file_handler_test, validators_of_the_file_replace_those_that_were_set) {
+    write("a.txt", "hello");
+    http::router routes;
+    const http::file_handler files{directory_ / ""};
+    routes.get("/own", [files](http::request& asked, http::response& answer) -> task<result<>> {
+        asked.rewrite("/a.txt");
+        answer.set("etag", "\"own\"").set("last-modified", "long ago");
+        answer.set("Accept-Ranges", "none");
+        co_return co_await files(asked, answer);
+    });
+    routes.get("/{rest...}", files);
+    serve(std::move(routes));
+
+    const auto lines_of = [](const std::string& answer) {
+        std::vector<std::string> lines;
+        std::istringstream from{answer.substr(0, answer.find("\r\n\r\n"))};
+        for (std::string line; std::getline(from, line);)
+            if (!line.starts_with("Date: ")) lines.push_back(line.substr(0, line.find('\r')));
+        return lines;
+    };
+    EXPECT_THAT(lines_of(get("/own")),
+                ::testing::UnorderedElementsAreArray(lines_of(get("/a.txt"))));
 }
 
 TEST_P(file_handler_test, it_tells_what_a_path_leads_to) {

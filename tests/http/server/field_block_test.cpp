@@ -2,8 +2,10 @@
 
 #include "http/server/field_block.hpp"
 
+#include <cstdint>
 #include <gtest/gtest.h>
 #include <string>
+#include <string_view>
 
 namespace simplenet::v0::http::detail {
 namespace {
@@ -52,6 +54,38 @@ TEST(field_block_test, a_large_block_keeps_all) {
 
     EXPECT_EQ(block.lines(), expected);
     EXPECT_EQ(block.find("x-99"), "value");
+}
+
+TEST(field_block_test, lines_that_are_ready_are_added_once) {
+    constexpr std::uint64_t names = field_block::names_of({"ETag", "Last-Modified"});
+    constexpr std::string_view lines = "ETag: \"1\"\r\nLast-Modified: now\r\n";
+    field_block block;
+    block.add("X-One", "1");
+    EXPECT_TRUE(block.add_new_lines(lines, names));
+    EXPECT_FALSE(block.add_new_lines(lines, names));
+
+    EXPECT_EQ(block.lines(), "X-One: 1\r\n" + std::string{lines});
+    EXPECT_EQ(block.find("last-modified"), "now");
+    block.set("etag", "\"2\"");
+    EXPECT_EQ(block.lines(), "X-One: 1\r\nLast-Modified: now\r\netag: \"2\"\r\n");
+}
+
+TEST(field_block_test, lines_that_are_ready_leave_a_field_of_the_same_name) {
+    field_block block;
+    block.add("etag", "\"1\"");
+    EXPECT_FALSE(block.add_new_lines("ETag: \"2\"\r\n", field_block::names_of({"ETag"})));
+
+    EXPECT_EQ(block.lines(), "etag: \"1\"\r\n");
+}
+
+TEST(field_block_test, lines_that_are_ready_let_a_block_grow) {
+    const std::string value(1000, 'v');
+    field_block block;
+    block.add("X-One", "1");
+    EXPECT_TRUE(
+        block.add_new_lines("Padding: " + value + "\r\n", field_block::names_of({"Padding"})));
+
+    EXPECT_EQ(block.lines(), "X-One: 1\r\nPadding: " + value + "\r\n");
 }
 
 TEST(field_block_test, a_value_of_the_block_can_be_given_to_another_field) {
