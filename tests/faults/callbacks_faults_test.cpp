@@ -67,7 +67,7 @@ private:
         return made;
     }
     task<result<std::string>> play() override {
-        auto listener = co_await or_return(tcp_listener::bind(testing::own_endpoint()));
+        auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
         const auto at = co_await or_return(listener.local_endpoint());
         {
             callbacks::client client{client_loop(), "127.0.0.1", at.port(), handlers(),

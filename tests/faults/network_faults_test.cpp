@@ -56,7 +56,7 @@ class accepting : public fault_scenario {
         co_return result<>{};
     }
     task<result<std::string>> play() override {
-        auto listener = co_await or_return(tcp_listener::bind(testing::own_endpoint()));
+        auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
         const auto at = co_await or_return(listener.local_endpoint());
         co_await or_return(co_await gather(serve(listener), visit(at)));
         co_return got_;
@@ -85,7 +85,7 @@ class serving_a_group : public fault_scenario {
         co_return co_await with_group(body);
     }
     task<result<std::string>> play() override {
-        auto listener = co_await or_return(tcp_listener::bind(testing::own_endpoint()));
+        auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
         const auto at = co_await or_return(listener.local_endpoint());
         co_await or_return(co_await gather(serve(listener), visit(at, got_[0]), visit(at, got_[1]),
                                            visit(at, got_[2])));
@@ -108,7 +108,7 @@ class being_refused : public fault_scenario {
         return endpoint::loopback(ntohs(at.sin_port));
     }
     task<result<std::string>> play() override {
-        auto listener = co_await or_return(tcp_listener::bind(testing::own_endpoint()));
+        auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
         listener.close();
         co_await listener.closed();
         const unique_fd taken{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
@@ -146,7 +146,7 @@ class connecting_by_name : public fault_scenario {
         co_return co_await converse(*std::move(stream), words, got_);
     }
     task<result<std::string>> play() override {
-        auto listener = co_await or_return(tcp_listener::bind(testing::own_endpoint()));
+        auto listener = co_await or_return(tcp_listener::bind(endpoint::loopback(0)));
         const auto at = co_await or_return(listener.local_endpoint());
         co_await or_return(co_await gather(serve_one(listener), visit(at.port())));
         co_return got_;
@@ -215,8 +215,8 @@ TEST_P(network_faults_test, descriptor_passing) {
 
 class sending_datagrams : public fault_scenario {
     task<result<std::string>> play() override {
-        auto server = co_await or_return(udp_socket::bind(testing::own_endpoint()));
-        auto client = co_await or_return(udp_socket::bind(testing::own_endpoint()));
+        auto server = co_await or_return(udp_socket::bind(endpoint::loopback(0)));
+        auto client = co_await or_return(udp_socket::bind(endpoint::loopback(0)));
         const auto at = co_await or_return(server.local_endpoint());
         std::array<char, 16> buffer{};
         const auto bytes = std::as_writable_bytes(std::span{buffer});
@@ -258,7 +258,7 @@ class sending_batches : public fault_scenario {
         co_return result<>{};
     }
     task<result<std::string>> play() override {
-        auto receiver = co_await or_return(udp_socket::bind(testing::own_endpoint()));
+        auto receiver = co_await or_return(udp_socket::bind(endpoint::loopback(0)));
         const auto at = co_await or_return(receiver.local_endpoint());
         auto sender = co_await or_return(udp_socket::connect(at));
         co_await or_return(co_await gather(receive(receiver), send(sender)));
@@ -309,7 +309,7 @@ TEST_P(network_faults_test, existing_socket_file) {
 /// Calls that block: one thread can be both sides, because the kernel buffers small amounts.
 class blocking_sockets : public fault_scenario {
     static result<std::string> talk() {
-        auto listener = blocking::tcp_listener::bind(testing::own_endpoint());
+        auto listener = blocking::tcp_listener::bind(endpoint::loopback(0));
         if (!listener) return fail(listener);
         const auto at = listener->local_endpoint();
         if (!at) return fail(at);
