@@ -341,6 +341,19 @@ int descriptor_limit() noexcept {
     return static_cast<int>(std::min<rlim_t>(limit.rlim_cur, INT_MAX));
 }
 
+int descriptors_in_use() noexcept {
+    struct stat found{};
+    if (::stat("/proc/self/fd", &found) != 0 || found.st_size <= 0) return lowest_free_descriptor();
+    return static_cast<int>(std::min<off_t>(found.st_size, INT_MAX));
+}
+
+int lowest_free_descriptor() noexcept {
+    const int lowest = ::eventfd(0, EFD_CLOEXEC);
+    if (lowest < 0) return INT_MAX;
+    ::close(lowest);
+    return lowest;
+}
+
 int eventfd(unsigned count) noexcept {
     return once([&] { return made<call::eventfd>(::eventfd, count, EFD_CLOEXEC | EFD_NONBLOCK); });
 }

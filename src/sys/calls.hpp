@@ -297,6 +297,11 @@ template <class T>
 
 /// RLIMIT_NOFILE of getrlimit(2): numbers of descriptors are below it. INT_MAX: it is unknown.
 [[nodiscard]] int descriptor_limit() noexcept;
+/// How many descriptors the process has: since Linux 6.2 (stat(2) of /proc/self/fd). Elsewhere the
+/// lowest free number, which is a lower bound. INT_MAX: none can be made.
+[[nodiscard]] int descriptors_in_use() noexcept;
+/// By making one (open(2)). INT_MAX: none can be made.
+[[nodiscard]] int lowest_free_descriptor() noexcept;
 
 /// fcntl(2), F_GETFD: whether the descriptor exists.
 [[nodiscard]] int get_descriptor_flags(int fd) noexcept;

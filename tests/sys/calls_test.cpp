@@ -35,6 +35,24 @@ struct pair_of_sockets {
     }
 };
 
+TEST(calls_test, descriptors_in_use_are_counted) {
+    const auto count = static_cast<int>(open_descriptors());
+    const int before = sys::descriptors_in_use();
+    const pair_of_sockets two;
+    const int now = sys::descriptors_in_use();
+
+    // Before Linux 6.2 only the lowest free number is known.
+    EXPECT_TRUE(now == before + 2 || now == sys::lowest_free_descriptor());
+    EXPECT_TRUE(before == count || now == sys::lowest_free_descriptor());
+}
+
+TEST(calls_test, the_lowest_free_descriptor_is_the_next) {
+    const int lowest = sys::lowest_free_descriptor();
+    const pair_of_sockets two;
+
+    EXPECT_EQ(two.left.get(), lowest);
+}
+
 TEST(calls_test, error_from_keeps_the_errno_in_the_system_category) {
     EXPECT_EQ(sys::error_from(-ECONNRESET), std::error_code(ECONNRESET, std::system_category()));
     EXPECT_EQ(sys::error_from(-EAGAIN), std::errc::operation_would_block);
