@@ -36,7 +36,7 @@ struct accept_state final : timer_node {
     socket_record& record;
     unsigned most_ahead = 64;         // io_uring stops accepting at this many; 0: none
     ring<int> ahead{64};              // descriptors accepted before accept() was called
-    int highest = 0;                  // accepted lately
+    int highest = 0;                  // of the last ones, falling by one with each that is lower
     int scarce = 0;                   // numbers from here on mean that descriptors run out
     std::chrono::nanoseconds pause{}; // the last one; grows while the shortage lasts
     /// A connection was accepted. Low numbers are used again while high ones are still in use.

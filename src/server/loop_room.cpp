@@ -86,19 +86,27 @@ void loop_room::lacks_place(waiting_list& list) noexcept {
 void loop_room::look_at_descriptors(int newest) noexcept {
     // The kernel gives the lowest free number (open(2)), so at least as many are in use.
     if (newest >= scarce_from_) {
-        constexpr int most_left = 1024; // for files and other connections
-        const int limit = sys::descriptor_limit();
-        scarce_from_ = limit - std::min(limit / 16, most_left);
+        read_limit();
         if (newest < scarce_from_) return;
         in_use_ = newest + 1;
-        was_high_ = true;
         lack_descriptors(2); // so that there are fewer afterwards
-    } else if (in_use_ == 0) {
-        if (lacking_ != 0) satisfy(); // there are enough again
-    } else if (++in_use_ > scarce_from_) {
+    } else if (in_use_ != 0 && ++in_use_ > scarce_from_) {
         // Its number may be that of one that has made room, which tells nothing.
         lack_descriptors(1);
     }
+}
+
+void loop_room::read_limit() noexcept {
+    constexpr int most_left = 1024; // for files and other connections
+    const int limit = sys::descriptor_limit();
+    scarce_from_ = limit - std::min(limit / 16, most_left);
+}
+
+bool loop_room::is_scarce() noexcept {
+    read_limit();
+    const int in_use = sys::descriptors_in_use();
+    in_use_ = in_use >= scarce_from_ ? in_use : 0;
+    return in_use_ != 0;
 }
 
 bool loop_room::is_crowded() noexcept {
@@ -115,8 +123,9 @@ bool loop_room::is_crowded() noexcept {
 }
 
 void loop_room::lacks_descriptors() noexcept {
-    // Not more for each of a crowd that finds none.
-    if (queue_ != nullptr) lack_descriptors(wanted_at_once - std::min(lacking_, wanted_at_once));
+    // All that lack one in the same moment want these together.
+    const std::size_t wanted = std::min(lacking_ + ending_, wanted_at_once);
+    if (queue_ != nullptr) lack_descriptors(wanted_at_once - wanted);
 }
 
 void loop_room::lack_descriptors(std::size_t count) noexcept {
@@ -149,11 +158,10 @@ void loop_room::make_room() noexcept {
 }
 
 void loop_room::tick() noexcept {
-    const bool is_held = held_ != 0 && lacking_ != 0 && is_crowded();
+    const bool is_held = is_scarce() && held_ != 0 && lacking_ != 0 && is_crowded();
     bool goes_on = std::exchange(was_asked_, false) || is_held;
     lists_.for_each([&](waiting_list& each) { goes_on |= each.awaiting_ != 0; });
     ending_ = 0; // those that are still there have got a request after all
-    if (!std::exchange(was_high_, false)) in_use_ = 0;
     if (!goes_on) {
         lists_.for_each([](waiting_list& each) { each.forget(); });
         is_told_ = false;

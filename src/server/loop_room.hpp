@@ -40,7 +40,7 @@ private:
         void server_stops() noexcept override {}
     };
 
-    /// Moves the marks: those that wait now have waited for long after the next call but one.
+    /// Moves the marks: those that wait now have waited for long after the next call.
     void age() noexcept;
     /// Nobody has waited for long.
     void forget() noexcept;
@@ -115,6 +115,8 @@ public:
     [[nodiscard]] bool lacks_any() const noexcept { return lacking_ != 0; }
     /// Whether connections have the descriptors, some of them here, and not something else.
     [[nodiscard]] bool is_crowded() noexcept;
+    /// Whether few descriptors are left. Two system calls.
+    [[nodiscard]] bool is_scarce() noexcept;
     /// What a listener waits for: somebody has made room.
     class relief {
     public:
@@ -151,6 +153,7 @@ private:
     void accepting_pauses() noexcept override { lacks_descriptors(); }
     void lack_descriptors(std::size_t count) noexcept;
     void begin() noexcept;
+    void read_limit() noexcept;
     void make_room() noexcept;
     void tick() noexcept;
     /// Nothing is lacking any more.
@@ -166,11 +169,10 @@ private:
     std::size_t lacking_ = 0;              // descriptors
     std::size_t ending_ = 0;               // connections that were spared and are still there
     async_event relieved_;
-    std::size_t held_ = 0;  // listeners
-    int scarce_from_ = 0;   // descriptors; read again when one is as high
-    int in_use_ = 0;        // estimated; 0: none was as high for a tick
-    bool was_high_ = false; // one was, since the last tick
-    bool is_told_ = false;  // this shortage
+    std::size_t held_ = 0; // listeners
+    int scarce_from_ = 0;  // descriptors
+    int in_use_ = 0;       // descriptors, about, since they became scarce; 0: they are not
+    bool is_told_ = false; // this shortage
 };
 
 } // namespace simplenet::v0::detail

@@ -351,7 +351,7 @@ void server_core::ask_others_for_room(std::size_t site) noexcept {
     const std::lock_guard locked{mutex_};
     for (std::size_t each = 0; each != slots_.size(); ++each) {
         if (each == site) continue;
-        slots_[each]->needs_room.store(true, std::memory_order_relaxed);
+        slots_[each]->needs_room.store(true, std::memory_order_seq_cst);
         call(*slots_[each]);
     }
 }

@@ -160,7 +160,7 @@ public:
     void return_place() noexcept;
     /// Whether return_place() is to call all sites: one waits for a place.
     std::atomic<bool> lacks_place = false;
-    /// All sites but `site` make room, which could not make it itself.
+    /// Asks all sites to make room but `site`, which has none to spare.
     void ask_others_for_room(std::size_t site) noexcept;
 
     [[nodiscard]] std::uint64_t next_number() noexcept {

@@ -173,7 +173,7 @@ void server_site::excuse(const scope& within) noexcept {
 void server_site::called() noexcept {
     changed_.set();
     place_freed_.set();
-    if (slot_.needs_room.exchange(false, std::memory_order_relaxed) && !stopping_) {
+    if (slot_.needs_room.exchange(false, std::memory_order_seq_cst) && !stopping_) {
         room_->lacks_place(waiting_);
     }
     if (core_->spares_nobody()) cut(true);
@@ -331,12 +331,16 @@ task<> server_site::accept_with_place(listening_socket& listener) {
 }
 
 task<bool> server_site::wait_for_descriptors() {
-    // Then the next connection tells whether they are still scarce. Something else than connections
-    // may keep them.
-    const auto until = clock::now() + (room_->is_crowded() ? 1s : 100ms);
-    loop_room::relief room{*room_};
-    const auto made = co_await with_deadline(room.wait(), until);
-    co_return made || made.error() == errc::deadline_exceeded;
+    for (;;) {
+        const bool is_crowded = room_->is_crowded();
+        const auto until = clock::now() + (is_crowded ? 1s : 100ms);
+        loop_room::relief room{*room_};
+        const auto made = co_await with_deadline(room.wait(), until);
+        if (made) co_return true;
+        if (made.error() != errc::deadline_exceeded) co_return false;
+        // Something else than connections may keep the descriptors for ever.
+        if (!is_crowded || !room_->is_scarce()) co_return true;
+    }
 }
 
 task<bool> server_site::wait_for_place(clock::time_point until) {

@@ -99,6 +99,10 @@ class Httpd:
     def said(self, text):
         return any(text in line for line in list(self.lines))
 
+    def descriptors(self):
+        """How many it has."""
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
     def wait_for(self, text):
         wait_until(lambda: self.said(text), f"{text!r} in the log", self.lines)
 

@@ -30,7 +30,7 @@ public:
 
     const bool wants_info; // it takes a connection_info
     const bool reports;    // call report() and not serve()
-    const bool can_spare;  // connections that wait may be closed to make room
+    const bool can_spare;  // its listeners leave connections in the backlog for want of descriptors
 
 protected:
     any_handler(bool info, bool result, bool spare) noexcept
@@ -71,7 +71,7 @@ concept handles = (takes_info<std::decay_t<Function>, Stream> ||
                    std::invocable<std::decay_t<Function>&, Stream>) &&
                   std::copy_constructible<std::decay_t<Function>>;
 
-/// A handler whose connections wait in a way that can be given up.
+/// A handler most of whose connections wait for requests, and can be closed to make room.
 template <class Function>
 concept spares_connections = requires { typename Function::can_spare_connections; };
 
