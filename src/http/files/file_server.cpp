@@ -49,8 +49,8 @@ private:
     file_server server_;
 };
 
-task<result<unsigned>> leave(result<unsigned> with) {
-    co_return with;
+task<result<unsigned>> leave(unsigned status) {
+    co_return status;
 }
 
 /// A failure that is no refusal of the path goes to whoever logs the failures of handlers.
@@ -158,13 +158,6 @@ task<result<unsigned>> file_server::serve_path(request& asked, response& answer,
 
 task<result<unsigned>> file_server::send_known(request& asked, response& answer, served_ref file) {
     now_or_task<result<>> sending = send(asked, answer, *file);
-    if (!sending.await_ready()) return finish(std::move(file), std::move(sending));
-    const result<> sent = sending.await_resume();
-    return sent ? leave(0) : leave(fail(sent));
-}
-
-task<result<unsigned>> file_server::finish([[maybe_unused]] served_ref file,
-                                           now_or_task<result<>> sending) {
     const result<> sent = co_await std::move(sending);
     if (!sent) co_return fail(sent);
     co_return 0U;

@@ -43,9 +43,6 @@ private:
                                                     std::string_view path);
     [[nodiscard]] task<result<unsigned>> send_known(request& asked, response& answer,
                                                     served_ref file);
-    /// Keeps `file` until it has been sent.
-    [[nodiscard]] static task<result<unsigned>> finish(served_ref file,
-                                                       now_or_task<result<>> sending);
     [[nodiscard]] now_or_task<result<>> send(request& asked, response& answer,
                                              const served_file& file);
     [[nodiscard]] task<result<unsigned>> send_listing(request& asked, response& answer,

@@ -168,7 +168,8 @@ public:
     [[nodiscard]] task<result<std::size_t>> write_some(std::span<const const_buffer> from);
     [[nodiscard]] task<result<std::size_t>> write_one(const_buffer from);
     [[nodiscard]] task<result<>> send_file(int fd, std::uint64_t size, file_options options);
-    /// @pre The entity tag and the type of `options` are valid, and all that it refers to stays.
+    /// @pre The entity tag and the type of `options` are valid, and what the arguments refer to
+    /// stays until the result is there.
     [[nodiscard]] now_or_task<result<>> send_content(content_source from, std::uint64_t size,
                                                      const file_options& options);
     [[nodiscard]] task<result<>> flush();
@@ -204,7 +205,7 @@ private:
     enum class body_end : std::uint8_t { length, chunks, close };
 
     // --- exchange.cpp: one request after the other ---
-    /// Makes everything as the constructor does, for the next one.
+    /// Resets what belongs to one request, before the next one.
     void begin_request() noexcept;
     [[nodiscard]] task<result<>> read_more_of_head();
     /// Whether the requests so far took so long that the loop's other work goes first.

@@ -22,8 +22,8 @@ public:
 
     /// @pre `name` is a token and `value` a valid value, which may be one of this block.
     void add(std::string_view name, std::string_view value);
-    /// Adds field lines that are ready, whose names have the bits of names_of(), unless a field of
-    /// one of these names may be there.
+    /// Adds field lines that are ready. `names` are the names_of() them. False: nothing was added,
+    /// because there may be a field of one of these names; set() finds out.
     [[nodiscard]] bool add_new_lines(std::string_view lines, std::uint64_t names);
     [[nodiscard]] static constexpr std::uint64_t
     names_of(std::initializer_list<std::string_view> names) noexcept {
@@ -56,7 +56,8 @@ private:
         const auto first = static_cast<unsigned char>(name.empty() ? '\0' : name.front());
         return std::uint64_t{1} << ((name.size() * 5 + (first | 0x20U)) % 64);
     }
-    /// Memory for `bytes` more. If it has moved, `before` keeps that which it was in.
+    /// Memory for `bytes` more. If the block moves, `before` receives the old memory, so that views
+    /// into it stay valid.
     [[nodiscard]] char* room(std::size_t bytes, std::unique_ptr<char[]>& before);
     [[nodiscard]] const char* data() const noexcept { return large_ ? large_.get() : small_; }
     [[nodiscard]] char* data() noexcept { return large_ ? large_.get() : small_; }
