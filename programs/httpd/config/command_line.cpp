@@ -67,6 +67,8 @@ std::string guess(std::span<const char* const> arguments) {
     std::string lines;
     if (has("-c")) lines += "The file of the configuration is given by --config.\n";
     if (has("-t")) lines += "The configuration is checked by --check.\n";
+    if (has("-s")) lines += "Signals reload it (SIGHUP), open its logs again, and stop it.\n";
+    if (has("-V") || has("-v")) lines += "The version is shown by --version.\n";
     if (!lines.empty()) return lines;
     if (arguments.size() != 1 || std::string_view{arguments[0]}.starts_with('-')) return {};
     const std::string only = arguments[0];

@@ -117,7 +117,11 @@ void report_gateway(const http::gateway_report& report, void* context) {
         return log.write(log_level::error, "a backend's answer makes no sense",
                          {backend, text, error});
     case gateway_event::trouble:
-        return log.write(log_level::error, "a request could not be passed on", {text, error});
+        if (report.backend.empty()) {
+            return log.write(log_level::error, "a request could not be passed on", {text, error});
+        }
+        return log.write(log_level::error, "a request could not be passed on",
+                         {backend, text, error});
     case gateway_event::not_stored:
         return log.write(log_level::warning, "answers are not stored for slow clients",
                          {{"directory", report.text}, error});

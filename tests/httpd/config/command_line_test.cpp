@@ -109,6 +109,8 @@ TEST_F(httpd_command_line_test, pinned_workers_need_a_processor_each) {
 TEST_F(httpd_command_line_test, what_other_servers_are_told_is_understood) {
     EXPECT_THAT(parsed({"-c", file.c_str()}).message, HasSubstr("is given by --config."));
     EXPECT_THAT(parsed({"-t"}).message, HasSubstr("is checked by --check."));
+    EXPECT_THAT(parsed({"-s", "reload"}).message, HasSubstr("Signals reload it (SIGHUP)"));
+    EXPECT_THAT(parsed({"-V"}).message, HasSubstr("is shown by --version."));
     EXPECT_THAT(parsed({file.c_str()}).message,
                 HasSubstr("Is it the configuration: --config " + file + "?\n"));
     EXPECT_THAT(parsed({"."}).message, HasSubstr("Is it the directory: --root .?\n"));
