@@ -42,10 +42,11 @@ void field_block::add(std::string_view name, std::string_view value) {
     const std::size_t added = name.size() + value.size() + 4;
     std::unique_ptr<char[]> before; // `value` may be in it
     char* at = room(added, before);
-    at = std::ranges::copy(name, at).out;
-    at = std::ranges::copy(std::string_view{": "}, at).out;
-    at = std::ranges::copy(value, at).out;
-    std::ranges::copy(std::string_view{"\r\n"}, at);
+    std::memcpy(at, name.data(), name.size());
+    at += name.size();
+    std::memcpy(at, ": ", 2);
+    if (!value.empty()) std::memcpy(at + 2, value.data(), value.size());
+    std::memcpy(at + 2 + value.size(), "\r\n", 2);
     size_ += added;
     names_ |= bit_of(name);
 }
