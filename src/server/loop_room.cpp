@@ -104,9 +104,20 @@ void loop_room::read_limit() noexcept {
 
 bool loop_room::is_scarce() noexcept {
     read_limit();
-    const int in_use = sys::descriptors_in_use();
-    in_use_ = in_use >= scarce_from_ ? in_use : 0;
+    const int count = sys::descriptors_in_use();
+    in_use_ = count >= scarce_from_ ? count : 0;
     return in_use_ != 0;
+}
+
+std::size_t loop_room::give_up_spares() noexcept {
+    std::size_t given = 0;
+    holders_.for_each([&given](spare_holder& each) { given += each.give_up_descriptors(); });
+    return given;
+}
+
+void loop_room::help(waiting_list& list) noexcept {
+    if (is_scarce()) give_up_spares();
+    lacks_place(list);
 }
 
 bool loop_room::is_crowded() noexcept {
@@ -146,6 +157,7 @@ void loop_room::begin() noexcept {
 
 void loop_room::make_room() noexcept {
     std::size_t looks = most_looked_at;
+    if (lacking_ != 0) lacking_ -= std::min(lacking_, give_up_spares());
     lists_.for_each([&](waiting_list& each) {
         const std::size_t places = each.end_some(each.lacking_, looks);
         const std::size_t descriptors = each.end_some(lacking_, looks);

@@ -61,11 +61,12 @@ private:
 
 /// Makes room on one loop, for all sites that it has.
 ///
-/// Connections are spared that wait for a request, or have sent nothing yet, for half a second at
-/// least: the request of a younger one may be on its way. They end by the timers of the loop, as at
-/// their own limit, so that what has arrived for them wins. If nobody can be spared, answers end
-/// their connections, and listeners leave new ones in the backlog, until somebody can: so files and
-/// connections to other servers still find a descriptor.
+/// Files that are only kept open for later are closed first. Then connections are spared that wait
+/// for a request, or have sent nothing yet, for half a second at least: the request of a younger
+/// one may be on its way. They end by the timers of the loop, as at their own limit, so that what
+/// has arrived for them wins. If nobody can be spared, answers end their connections, and listeners
+/// leave new ones in the backlog, until somebody can: so files and connections to other servers
+/// still find a descriptor.
 class loop_room final : public std::enable_shared_from_this<loop_room>, private shortage_observer {
 public:
     /// That of this thread. Throws std::bad_alloc.
@@ -79,6 +80,10 @@ public:
 
     /// The loop of `queue` makes room for the site of `list` from now on.
     void add(waiting_list& list, io_queue& queue) noexcept;
+    /// `holder` is asked before connections are spared.
+    void add(spare_holder& holder) noexcept { holders_.push_back(holder); }
+    /// Another loop has no connection to spare.
+    void help(waiting_list& list) noexcept;
 
     /// While one exists, a connection waits for a place of the site.
     class place_wait {
@@ -154,6 +159,8 @@ private:
     void lack_descriptors(std::size_t count) noexcept;
     void begin() noexcept;
     void read_limit() noexcept;
+    /// Returns how many descriptors its holders have closed.
+    std::size_t give_up_spares() noexcept;
     void make_room() noexcept;
     void tick() noexcept;
     /// Nothing is lacking any more.
@@ -161,6 +168,7 @@ private:
     void tell() noexcept;
 
     intrusive_list<waiting_list> lists_;
+    intrusive_list<spare_holder, spare_tag> holders_;
     io_queue* queue_ = nullptr;
     timer<&loop_room::make_room> soon_{*this};
     timer<&loop_room::tick> ticks_{*this}; // armed during a shortage

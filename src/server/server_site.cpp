@@ -174,7 +174,7 @@ void server_site::called() noexcept {
     changed_.set();
     place_freed_.set();
     if (slot_.needs_room.exchange(false, std::memory_order_seq_cst) && !stopping_) {
-        room_->lacks_place(waiting_);
+        room_->help(waiting_);
     }
     if (core_->spares_nobody()) cut(true);
 }

@@ -19,6 +19,10 @@ void note_lack_of_descriptors() noexcept {
     if (loop_room* const here = loop_room::find()) here->lacks_descriptors();
 }
 
+void ask_for_spare_descriptors(spare_holder& holder) noexcept {
+    if (loop_room* const here = loop_room::find()) here->add(holder);
+}
+
 bool wait_for_server_stop(const scope& within, stop_waiter& waiter) noexcept {
     server_site* const site = server_site::around(within);
     if (site == nullptr) return true;

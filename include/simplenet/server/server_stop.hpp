@@ -9,6 +9,7 @@
 #include <simplenet/coro/detail/run_queue.hpp>
 
 #include <coroutine>
+#include <cstddef>
 #include <string>
 
 #pragma GCC visibility push(default)
@@ -26,6 +27,23 @@ namespace detail {
 /// Something on this thread has found no descriptor: connections to its servers end that can be
 /// spared.
 void note_lack_of_descriptors() noexcept;
+
+struct spare_tag;
+
+/// Has descriptors that can be spared before connections are.
+class spare_holder : public list_hook<spare_tag> {
+public:
+    /// Closes them; returns how many.
+    virtual std::size_t give_up_descriptors() noexcept = 0;
+
+protected:
+    spare_holder() noexcept = default;
+    ~spare_holder() = default;
+};
+
+/// While it lives, `holder` is asked when the servers of this thread find few descriptors. Without
+/// a server nothing happens.
+void ask_for_spare_descriptors(spare_holder& holder) noexcept;
 
 /// Awaitable of this_task::server_stopping(); the contract is documented there.
 class [[nodiscard]] server_stopping_query {

@@ -1,5 +1,7 @@
 #include "http/files/file_cache.hpp"
 
+#include "sys/calls.hpp"
+
 #include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/runtime/run_blocking.hpp>
@@ -37,6 +39,12 @@ bool is_worth_remembering(const result<served_ref>& answer) noexcept {
     return answer || is_missing(answer.error()) || answer.error() == std::errc::permission_denied;
 }
 
+/// Whether another file that is kept open takes the place of one.
+bool are_most_descriptors_in_use() noexcept {
+    const int limit = simplenet::detail::sys::descriptor_limit();
+    return simplenet::detail::sys::descriptors_in_use() >= limit - limit / 4;
+}
+
 bool lacks_descriptors(const result<served_ref>& answer) noexcept {
     return !answer && (answer.error() == std::errc::too_many_files_open ||
                        answer.error() == std::errc::too_many_files_open_in_system);
@@ -44,7 +52,7 @@ bool lacks_descriptors(const result<served_ref>& answer) noexcept {
 
 } // namespace
 
-class file_cache::content {
+class file_cache::content final : simplenet::detail::spare_holder {
 public:
     content(root_ref root, const static_options& options)
         : asked_{.root = std::move(root),
@@ -55,7 +63,11 @@ public:
                  .known = {}}
         , most_files_{options.max_open}
         , most_bytes_{options.small_total}
-        , usable_for_{options.revalidate_after} {}
+        , usable_for_{options.revalidate_after} {
+        simplenet::detail::ask_for_spare_descriptors(*this);
+    }
+    content(const content&) = delete;
+    content& operator=(const content&) = delete;
 
     [[nodiscard]] std::optional<result<served_ref>> find(std::string_view path) noexcept {
         const auto at = entries_.find(path);
@@ -65,8 +77,7 @@ public:
         }
         entry& found = at->second;
         if (coarse_now() - found.what.as_of >= usable_for_) return std::nullopt;
-        found.unlink();
-        list_of(found).push_back(found);
+        touch(found);
         return found.what.answer;
     }
 
@@ -85,10 +96,18 @@ public:
     }
 
     void clear() noexcept {
-        while (!files_.empty())
-            drop(files_.front());
+        static_cast<void>(give_up_descriptors());
+        while (!in_memory_.empty())
+            drop(in_memory_.front());
         while (!others_.empty())
             drop(others_.front());
+    }
+
+    std::size_t give_up_descriptors() noexcept override {
+        std::size_t count = 0;
+        for (; !open_.empty(); drop(open_.front()))
+            count += open_.front().descriptors;
+        return count;
     }
 
     [[nodiscard]] std::size_t file_count() const noexcept { return file_count_; }
@@ -119,6 +138,7 @@ private:
             const auto count = [this](const open_file& each) {
                 ++files;
                 bytes += each.contents.size();
+                if (each.fd) ++descriptors;
             };
             count(file.plain);
             if (file.gzip) count(*file.gzip);
@@ -127,8 +147,10 @@ private:
 
         const std::string* path = nullptr; // the key
         dated what;
-        std::size_t files = 0; // 0: a directory or an error
-        std::size_t bytes = 0; // in memory
+        std::size_t files = 0;       // 0: a directory or an error
+        std::size_t bytes = 0;       // in memory
+        std::size_t descriptors = 0; // not in memory
+        std::uint64_t used = 0;      // when it was last asked for, as a count of such moments
     };
     using entry_list = simplenet::detail::intrusive_list<entry>;
 
@@ -159,7 +181,24 @@ private:
         std::string_view path_;
     };
 
-    entry_list& list_of(const entry& of) noexcept { return of.files == 0 ? others_ : files_; }
+    void touch(entry& used) noexcept {
+        used.used = ++uses_;
+        used.unlink();
+        entry_list& list = used.descriptors != 0 ? open_ : used.files != 0 ? in_memory_ : others_;
+        list.push_back(used);
+    }
+    /// The least recently used one. @pre There is one.
+    entry& oldest_file() noexcept {
+        if (open_.empty()) return in_memory_.front();
+        if (in_memory_.empty()) return open_.front();
+        return open_.front().used < in_memory_.front().used ? open_.front() : in_memory_.front();
+    }
+    /// What is known of a file whose contents are here, however old that is.
+    [[nodiscard]] served_ref known_in_memory(const std::string& path) const noexcept {
+        const auto at = entries_.find(path);
+        if (at == entries_.end() || at->second.files == 0 || at->second.descriptors != 0) return {};
+        return *at->second.what.answer;
+    }
 
     /// The lookup of `path` that is in progress; otherwise begins one.
     static std::shared_ptr<flight> join(const std::shared_ptr<content>& self,
@@ -198,9 +237,17 @@ private:
                 found = {fail(thrown.code()), {}};
             }
             if (!lacks_descriptors(found.answer)) break;
+            if (self->give_up_descriptors() != 0) continue;
             simplenet::detail::note_lack_of_descriptors();
-            if (self->file_count_ == 0) break;
-            self->clear();
+            break;
+        }
+        if (lacks_descriptors(found.answer)) {
+            // As it was is better than none. It is looked up again for the next request.
+            if (served_ref known = self->known_in_memory(path)) {
+                own->answer = std::move(known);
+                own->over.set();
+                co_return;
+            }
         }
         own->answer = found.answer;
         self->remember(path, std::move(found));
@@ -228,7 +275,7 @@ private:
         } catch (const std::bad_alloc&) {
             return; // then it is looked up again
         }
-        list_of(*made).push_back(*made);
+        touch(*made);
         file_count_ += made->files;
         byte_count_ += made->bytes;
         if (made->files == 0) ++other_count_;
@@ -239,7 +286,14 @@ private:
             return drop(*made);
         }
         while (file_count_ > most_files_ || byte_count_ > most_bytes_)
-            drop(files_.front());
+            drop(oldest_file());
+        if (made->descriptors != 0 && are_most_descriptors_in_use()) {
+            std::size_t closed = 0;
+            while (closed < made->descriptors && &open_.front() != made) {
+                closed += open_.front().descriptors;
+                drop(open_.front());
+            }
+        }
         while (other_count_ > most_others)
             drop(others_.front());
     }
@@ -257,8 +311,11 @@ private:
     const std::chrono::nanoseconds usable_for_;
 
     map_by_path<entry> entries_;
-    entry_list files_;  // of entries_; the least recently used one is the first
-    entry_list others_; // directories and errors
+    // Of entries_; the least recently used one of each is the first.
+    entry_list open_;      // files with descriptors
+    entry_list in_memory_; // files without
+    entry_list others_;    // directories and errors
+    std::uint64_t uses_ = 0;
     std::size_t file_count_ = 0;
     std::size_t byte_count_ = 0;
     std::size_t other_count_ = 0;

@@ -4,6 +4,8 @@
 
 #include "file_tree.hpp"
 #include "support/backend_test.hpp"
+#include "support/descriptor_limit.hpp"
+#include "sys/calls.hpp"
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/spawn.hpp>
@@ -26,6 +28,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -395,6 +398,26 @@ TEST_P(file_cache_test, notices_compressed_files_that_come_and_go) {
     EXPECT_FALSE(has());
 }
 
+// A cache of a thousand open files took all descriptors of a process that has 1024.
+TEST_P(file_cache_test, a_file_takes_the_place_of_another_when_most_descriptors_are_in_use) {
+    remake_cache({.small_file = 0, .revalidate_after = 1h});
+    EXPECT_NE(ask("none"), ""); // the thread that looks has begun
+    const testing::descriptor_limit limit{40};
+    const auto lowest = [] { return simplenet::detail::sys::lowest_free_descriptor(); };
+    const int end = simplenet::detail::sys::descriptor_limit();
+    std::vector<unique_fd> others;
+    while (lowest() < end - end / 4)
+        others.emplace_back(::eventfd(0, EFD_CLOEXEC));
+
+    for (const char* each : {"a", "b", "c"}) {
+        tree_.write(each, "text");
+        EXPECT_EQ(ask(each), "text");
+    }
+
+    EXPECT_EQ(cache_->file_count(), 1U);
+    EXPECT_TRUE(cache_->find("c"));
+}
+
 TEST_P(file_cache_test, a_hit_makes_no_system_call) {
     tree_.write("a", "text");
     EXPECT_EQ(ask("a"), "text");
@@ -431,6 +454,21 @@ TEST_P(file_cache_test, gives_up_its_own_descriptors_if_there_are_no_others) {
 
     EXPECT_FALSE(cache_->find("a"));
     EXPECT_EQ(cache_->file_count(), 1U);
+}
+
+TEST_P(file_cache_test, a_file_in_memory_is_served_as_it_was_if_there_is_no_descriptor) {
+    remake_cache(every_time);
+    tree_.write("a", "before");
+    EXPECT_EQ(ask("a"), "before");
+    tree_.write("a", "after");
+    {
+        fault_plan plan;
+        plan.fail(call::openat2, 0, EMFILE, testing::from_then_on);
+        EXPECT_EQ(ask("a"), "before");
+        EXPECT_EQ(open("b").error(), std::errc::too_many_files_open);
+    }
+
+    EXPECT_EQ(ask("a"), "after");
 }
 
 TEST_P(file_cache_test, serves_the_files_of_a_directory_that_may_not_be_listed) {

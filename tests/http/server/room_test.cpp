@@ -9,8 +9,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -138,6 +142,47 @@ TEST_P(http_room_test, a_file_that_finds_no_descriptor_ends_those_that_wait) {
 
     EXPECT_TRUE(receive_head(client).starts_with("HTTP/1.1 503"));
     EXPECT_EQ(waiting.receive_to_the_end(), errc::end_of_stream);
+}
+
+// They used to be closed once no descriptor was left for another file.
+TEST_P(http_room_test, files_that_are_kept_open_are_closed_before_connections) {
+    const testing::temporary_directory directory;
+    constexpr std::size_t files = 8;
+    for (std::size_t each = 0; each < files; ++each)
+        std::ofstream{directory / ("file" + std::to_string(each))} << "hello";
+    http::router routes;
+    routes.files("/", directory / "", {.small_file = 0});
+    routes.get("/hello", [](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", "hello");
+    });
+    serve(std::move(routes));
+    const std::string get_hello = "GET /hello HTTP/1.1\r\nHost: h\r\n\r\n";
+    raw_peer waiting = connect();
+    for (std::size_t each = 0; each < files; ++each) {
+        waiting.send("GET /file" + std::to_string(each) + " HTTP/1.1\r\nHost: h\r\n\r\n");
+        static_cast<void>(receive_until(waiting, "hello"));
+    }
+    std::this_thread::sleep_for(1100ms); // it has waited for long enough to be closed
+    const auto open_files = [] {
+        std::size_t count = 0;
+        for (const auto& each : std::filesystem::directory_iterator{"/proc/self/fd"}) {
+            std::error_code gone;
+            count +=
+                std::filesystem::read_symlink(each, gone).filename().string().starts_with("file");
+        }
+        return count;
+    };
+    EXPECT_EQ(open_files(), files);
+    raw_peer client = connect();
+    testing::descriptor_limit none_left;
+    client.send("GET /none HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_TRUE(receive_head(client).starts_with("HTTP/1.1 404")); // by those of the files
+
+    none_left.lift();
+    EXPECT_EQ(open_files(), 0U);
+    waiting.send(get_hello);
+    // The listener may have found no descriptor, too.
+    EXPECT_THAT(received_by(waiting), AnyOf(hello_, last_hello_));
 }
 
 TEST_P(http_room_test, a_full_server_ends_the_one_that_has_waited_longest) {
