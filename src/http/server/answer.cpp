@@ -123,7 +123,10 @@ bool exchange::is_last(bool complete) const noexcept {
     }
     // A client that was not told to continue may send the body or not; see drain_body() for the
     // rest.
-    if (complete && !body_ended_ && (awaits_continue_ || body_left_ > most_drained)) return true;
+    if (complete && !body_ended_ &&
+        (awaits_continue_ || body_failed_ || body_left_ > most_drained)) {
+        return true;
+    }
     return simplenet::detail::should_connection_end(*scope_);
 }
 

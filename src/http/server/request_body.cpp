@@ -46,8 +46,9 @@ task<result<std::string>> exchange::read_all(std::size_t limit) {
 task<result<std::size_t>> exchange::read_body(mutable_buffer into) {
     if (body_failed_) co_return fail(body_error_);
     if (body_ended_) co_return fail(simplenet::errc::end_of_stream);
-    // Nearly always choose_handler() has refused it; a handler may have set another limit.
-    if (body_limit_ != 0 && framing_.length > body_limit_) {
+    // Nearly always choose_handler() has refused it; a handler may have set another limit. What is
+    // dropped has its own.
+    if (!draining_ && body_limit_ != 0 && framing_.length > body_limit_) {
         co_return fail(fail_body(errc::body_too_large, 413));
     }
     if (framing_.kind == framing::kind::chunked) co_return co_await read_chunked(into);
@@ -100,7 +101,8 @@ task<result<std::size_t>> exchange::read_chunked(mutable_buffer into) {
 result<std::size_t> exchange::take_chunked(mutable_buffer into) {
     using decoded = chunked_decoder::step;
     const decoded step = chunks_->next_into(input_.bytes(), into);
-    if (body_limit_ != 0 && chunks_->decoded() + chunks_->rest_of_chunk() > body_limit_) {
+    if (!draining_ && body_limit_ != 0 &&
+        chunks_->decoded() + chunks_->rest_of_chunk() > body_limit_) {
         return fail(fail_body(errc::body_too_large, 413));
     }
     input_.consume(step.consumed);

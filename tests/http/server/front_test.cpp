@@ -26,6 +26,13 @@ constexpr std::string_view post_chunks =
     "POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
     "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
 
+/// The request, but for its `Connection: close`.
+std::string kept(std::string_view request) {
+    std::string all{request};
+    constexpr std::string_view close = "Connection: close\r\n";
+    return all.erase(all.find(close), close.size());
+}
+
 class http_front_test : public testing::handler_test {
 protected:
     void serve_front(auto handler) {
@@ -79,6 +86,34 @@ TEST_P(http_front_test, a_limit_on_the_body_holds_whatever_its_framing) {
 
     EXPECT_THAT(ask(post_five), HasSubstr(" 413 "));
     EXPECT_THAT(ask(post_chunks), HasSubstr(" 413 "));
+}
+
+// Such an answer used to promise another one, and the connection ended.
+TEST_P(http_front_test, the_answer_to_a_body_that_is_not_read_on_says_so) {
+    serve_front([](http::request& asked, http::response& answer) -> task<result<>> {
+        asked.limit_body(4);
+        const auto body = co_await asked.read_all(1000);
+        EXPECT_EQ(error_of(body), http::errc::body_too_large);
+        co_return co_await answer.status(413).send("text/plain", "own");
+    });
+
+    for (const std::string& each : {kept(post_five), kept(post_chunks)}) {
+        const std::string all = ask(each + std::string{get_closing});
+        EXPECT_THAT(all, HasSubstr("\r\nConnection: close\r\n"));
+        EXPECT_THAT(all, EndsWith("\r\n\r\nown"));
+    }
+}
+
+TEST_P(http_front_test, a_body_beyond_the_limit_is_dropped_for_the_next_request) {
+    serve_front([](http::request& asked, http::response& answer) -> task<result<>> {
+        asked.limit_body(4);
+        co_return co_await answer.send("text/plain", "hello");
+    });
+
+    for (const std::string& each : {kept(post_five), kept(post_chunks)}) {
+        EXPECT_EQ(ask(each + std::string{get_closing}),
+                  plain_answer("hello") + plain_answer("hello", "Connection: close\r\n"));
+    }
 }
 
 TEST_P(http_front_test, a_client_is_not_told_to_send_a_body_beyond_the_limit) {
