@@ -176,7 +176,7 @@ void loop_room::tick() noexcept {
     ending_ = 0; // those that are still there have got a request after all
     if (!goes_on) {
         lists_.for_each([](waiting_list& each) { each.forget(); });
-        is_told_ = false;
+        is_told_ = holds_up_ = false;
         return satisfy();
     }
     queue_->timers.insert_after(ticks_, tick_time);
@@ -191,7 +191,9 @@ void loop_room::tick() noexcept {
         }
         if (each.awaiting_ == 0) each.lacking_ = 0; // it was refused, or another loop asked
     });
-    if (held_ != 0 && lacking_ != 0 && !std::exchange(is_told_, true)) tell();
+    // At the first of two, all connections may be too young.
+    const bool holds_up = held_ != 0 && lacking_ != 0;
+    if (std::exchange(holds_up_, holds_up) && holds_up && !std::exchange(is_told_, true)) tell();
     // Others that ask do not keep up a shortage of this loop.
     if (!std::exchange(was_lacking_, false) && !is_held) satisfy();
 }

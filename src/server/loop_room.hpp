@@ -177,10 +177,11 @@ private:
     std::size_t lacking_ = 0;              // descriptors
     std::size_t ending_ = 0;               // connections that were spared and are still there
     async_event relieved_;
-    std::size_t held_ = 0; // listeners
-    int scarce_from_ = 0;  // descriptors
-    int in_use_ = 0;       // descriptors, about, since they became scarce; 0: they are not
-    bool is_told_ = false; // this shortage
+    std::size_t held_ = 0;  // listeners
+    int scarce_from_ = 0;   // descriptors
+    int in_use_ = 0;        // descriptors, about, since they became scarce; 0: they are not
+    bool holds_up_ = false; // listeners, at the last tick
+    bool is_told_ = false;  // this shortage
 };
 
 } // namespace simplenet::v0::detail

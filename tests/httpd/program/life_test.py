@@ -450,7 +450,7 @@ class shortage_test(support.TestCase):
                 self.assertEqual(client.getresponse().read(), b"front page", each)
             for port in (server.port(0), server.port(1)):
                 self.assertEqual(get(port, "/other")[:2], (200, "another file"))
-            self.assertFalse(server.said("new connections wait"))
+            self.assertFalse(server.said("new connections wait"), server.lines)
 
     def test_silent_clients_keep_nobody_out(self):
         with self.start_with_few_descriptors() as server, contextlib.ExitStack() as clients:
