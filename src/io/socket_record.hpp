@@ -36,10 +36,11 @@ struct accept_state final : timer_node {
     socket_record& record;
     unsigned most_ahead = 64;         // io_uring stops accepting at this many; 0: none
     ring<int> ahead{64};              // descriptors accepted before accept() was called
-    int highest = 0;                  // of the last ones, falling by one with each that is lower
+    int highest = 0;                  // number of late; see note()
     int scarce = 0;                   // numbers from here on mean that descriptors run out
     std::chrono::nanoseconds pause{}; // the last one; grows while the shortage lasts
-    /// A connection was accepted. Low numbers are used again while high ones are still in use.
+    /// A connection was accepted. One low number tells little, because it may just have become
+    /// free: so `highest` falls by one only.
     void note(int connection) noexcept { highest = std::max(connection, highest - 1); }
     /// Nothing is accepted until the timer expires or this loop closes a descriptor.
     [[nodiscard]] bool pausing() const noexcept { return armed(); }

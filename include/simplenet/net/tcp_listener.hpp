@@ -20,9 +20,9 @@ inline namespace runtime {
 ///
 /// A handle to a record that its loop owns, with the rules of tcp_stream: it may be moved at any
 /// time, and destroying it is close(). The loop may accept connections ahead of accept():
-/// listen_options::accept_ahead of them plus those that arrive in the same turn. It begins to do so
-/// only if the numbers of its last ones show that 4096 descriptors are left, and a quarter of
-/// RLIMIT_NOFILE. accept() returns them in order; close() closes them. Loop thread only.
+/// listen_options::accept_ahead of them plus those that arrive in the same turn. It does not begin
+/// to while fewer than 4096 descriptors, or a quarter of RLIMIT_NOFILE, seem to be left. accept()
+/// returns them in order; close() closes them. Loop thread only.
 ///
 /// @par Example
 /// @snippet echo_server.cpp accept

@@ -1,5 +1,6 @@
 #include "http/files/file_cache.hpp"
 
+#include "http/lack_of_descriptors.hpp"
 #include "sys/calls.hpp"
 
 #include <simplenet/core/detail/intrusive_list.hpp>
@@ -39,15 +40,14 @@ bool is_worth_remembering(const result<served_ref>& answer) noexcept {
     return answer || is_missing(answer.error()) || answer.error() == std::errc::permission_denied;
 }
 
-/// Whether another file that is kept open takes the place of one.
+/// Whether a file that is kept open has to take the place of others.
 bool are_most_descriptors_in_use() noexcept {
     const int limit = simplenet::detail::sys::descriptor_limit();
     return simplenet::detail::sys::descriptors_in_use() >= limit - limit / 4;
 }
 
-bool lacks_descriptors(const result<served_ref>& answer) noexcept {
-    return !answer && (answer.error() == std::errc::too_many_files_open ||
-                       answer.error() == std::errc::too_many_files_open_in_system);
+bool found_no_descriptor(const result<served_ref>& answer) noexcept {
+    return !answer && lacks_descriptors(answer.error());
 }
 
 } // namespace
@@ -236,12 +236,12 @@ private:
             } catch (const std::system_error& thrown) { // no thread
                 found = {fail(thrown.code()), {}};
             }
-            if (!lacks_descriptors(found.answer)) break;
+            if (!found_no_descriptor(found.answer)) break;
             if (self->give_up_descriptors() != 0) continue;
             simplenet::detail::note_lack_of_descriptors();
             break;
         }
-        if (lacks_descriptors(found.answer)) {
+        if (found_no_descriptor(found.answer)) {
             // As it was is better than none. It is looked up again for the next request.
             if (served_ref known = self->known_in_memory(path)) {
                 own->answer = std::move(known);

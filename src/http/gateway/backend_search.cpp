@@ -1,14 +1,12 @@
 #include "http/gateway/backend_search.hpp"
 
+#include "http/lack_of_descriptors.hpp"
+
 #include <simplenet/server/server_stop.hpp>
 
 namespace simplenet::v0::http::detail {
 
 namespace {
-
-[[nodiscard]] bool lacks_descriptors(const std::error_code& why) noexcept {
-    return why == std::errc::too_many_files_open || why == std::errc::too_many_files_open_in_system;
-}
 
 /// Whether connecting failed for want of something on this side: descriptors, memory, or ports.
 /// That says nothing about the backend.

@@ -22,8 +22,8 @@ public:
 
     /// @pre `name` is a token and `value` a valid value, which may be one of this block.
     void add(std::string_view name, std::string_view value);
-    /// Adds field lines that are ready. `names` are the names_of() them. False: nothing was added,
-    /// because there may be a field of one of these names; set() finds out.
+    /// Adds field lines that are ready; `names` is the names_of() their fields. False: nothing was
+    /// added, because there may be a field of one of these names; set() finds out.
     [[nodiscard]] bool add_new_lines(std::string_view lines, std::uint64_t names);
     [[nodiscard]] static constexpr std::uint64_t
     names_of(std::initializer_list<std::string_view> names) noexcept {
