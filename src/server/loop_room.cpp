@@ -104,7 +104,7 @@ void loop_room::read_limit() noexcept {
 
 bool loop_room::is_scarce() noexcept {
     read_limit();
-    const int count = sys::descriptors_in_use();
+    const int count = std::min(sys::descriptors_in_use(), sys::descriptor_limit());
     in_use_ = count >= scarce_from_ ? count : 0;
     return in_use_ != 0;
 }
@@ -157,7 +157,11 @@ void loop_room::begin() noexcept {
 
 void loop_room::make_room() noexcept {
     std::size_t looks = most_looked_at;
-    if (lacking_ != 0) lacking_ -= std::min(lacking_, give_up_spares());
+    if (lacking_ != 0) {
+        const std::size_t given = give_up_spares();
+        lacking_ -= std::min(lacking_, given);
+        if (given != 0) static_cast<void>(is_scarce()); // counts those in use again
+    }
     lists_.for_each([&](waiting_list& each) {
         const std::size_t places = each.end_some(each.lacking_, looks);
         const std::size_t descriptors = each.end_some(lacking_, looks);
