@@ -295,11 +295,14 @@ template <class T>
                                                  std::chrono::nanoseconds{now.tv_nsec}};
 }
 
+// Exported from a shared library: the component http asks, too.
+#pragma GCC visibility push(default)
 /// RLIMIT_NOFILE of getrlimit(2): numbers of descriptors are below it. INT_MAX: it is unknown.
 [[nodiscard]] int descriptor_limit() noexcept;
-/// How many descriptors the process has: since Linux 6.2 (stat(2) of /proc/self/fd). Elsewhere the
-/// lowest free number, which is a lower bound. INT_MAX: none can be made.
+/// The number of open descriptors of the process (stat(2) of /proc/self/fd, since Linux 6.2); on an
+/// older kernel a lower bound, the lowest free number. INT_MAX: none can be made.
 [[nodiscard]] int descriptors_in_use() noexcept;
+#pragma GCC visibility pop
 /// By making one (open(2)). INT_MAX: none can be made.
 [[nodiscard]] int lowest_free_descriptor() noexcept;
 
