@@ -17,6 +17,9 @@ function(simplenet_set_up_library target)
     # Only declarations of public headers are exported; the headers set their visibility themselves.
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON
+    # Nothing asks for it, and without it a shared library has the objects of a static one with
+    # CMAKE_POSITION_INDEPENDENT_CODE.
+    DEFINE_SYMBOL ""
     # A component finds the libraries that it uses beside itself, in a prefix of any name. Packagers of a
     # system set CMAKE_SKIP_INSTALL_RPATH.
     INSTALL_RPATH "$ORIGIN"

@@ -22,13 +22,14 @@ common=(-G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_UN
 
 # quiet <what> <command...>: one line when it works, everything when it does not.
 quiet() {
-    local what=$1
+    local what=$1 log
     shift
-    if "$@" >"$work/log" 2>&1; then
+    log=$(mktemp "$work/log.XXXXXX")
+    if "$@" >"$log" 2>&1; then
         printf '  ok      %s\n' "$what"
     else
         printf '  FAILED  %s\n' "$what" >&2
-        cat "$work/log" >&2
+        cat "$log" >&2
         return 1
     fi
 }
@@ -50,9 +51,14 @@ pkg_config_consumer() {
     local what=$1 prefix=$2 pc
     shift 2
     pc=$(find "$prefix" -name simplenet.pc)
-    pkg_config_program "$what" "$pc" main.cpp simplenet "$@"
-    pkg_config_program "$what, with TLS" "$pc" tls.cpp simplenet-tls "$@"
-    pkg_config_program "$what, with HTTP" "$pc" http.cpp simplenet-http "$@"
+    local started=() each
+    pkg_config_program "$what" "$pc" main.cpp simplenet "$@" &
+    started+=($!)
+    pkg_config_program "$what, with TLS" "$pc" tls.cpp simplenet-tls "$@" &
+    started+=($!)
+    pkg_config_program "$what, with HTTP" "$pc" http.cpp simplenet-http "$@" &
+    started+=($!)
+    for each in "${started[@]}"; do wait "$each"; done
 }
 
 # pkg_config_program <what> <directory with .pc files>/<any> <source> <module> <pkg-config options...>
@@ -63,8 +69,8 @@ pkg_config_program() {
     printed=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config "$@" --cflags --libs "$module")
     # pkg-config quotes for a shell: a plain word splitting would break paths with blanks.
     eval "flags=($printed)"
-    quiet "$what: build" "$cxx" -std=c++23 "$here/$source" -o "$work/pc-consumer" "${flags[@]}"
-    quiet "$what: run" env LD_LIBRARY_PATH="$(dirname "$(dirname "$pc")")" "$work/pc-consumer"
+    quiet "$what: build" "$cxx" -std=c++23 "$here/$source" -o "$work/$module" "${flags[@]}"
+    quiet "$what: run" env LD_LIBRARY_PATH="$(dirname "$(dirname "$pc")")" "$work/$module"
 }
 
 # no_absolute_paths <prefix>: a package that names where it was built or installed cannot be moved.
@@ -85,13 +91,15 @@ program_runs() {
         "$program" --config "$prefix/share/simplenet-httpd/example/httpd.toml" --check
 }
 
+# Both kinds in one build directory and with the same objects, which take most of the time.
+build=$work/build
 for kind in static shared; do
     shared=OFF
     [[ $kind == shared ]] && shared=ON
-    build=$work/$kind prefix=$work/prefix-$kind
+    prefix=$work/prefix-$kind
 
     echo "$kind library"
-    quiet "configure" cmake -S "$root" -B "$build" "${common[@]}" \
+    quiet "configure" cmake -S "$root" -B "$build" "${common[@]}" -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
         -DBUILD_SHARED_LIBS=$shared -DSIMPLENET_BUILD_TESTS=OFF -DSIMPLENET_BUILD_EXAMPLES=OFF \
         "-DCMAKE_INSTALL_PREFIX=$prefix"
     quiet "build" cmake --build "$build"
@@ -107,7 +115,6 @@ for kind in static shared; do
     fi
 
     mv "$prefix" "$work/moved"
-    rm -rf "$build"
     program_runs "simplenet-httpd, prefix moved" "$work/moved"
     build_consumer "find_package, prefix moved" "-DCMAKE_PREFIX_PATH=$work/moved"
     pkg_config_consumer "pkg-config, prefix moved" "$work/moved"
