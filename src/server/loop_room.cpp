@@ -134,7 +134,7 @@ bool loop_room::is_crowded() noexcept {
 }
 
 void loop_room::lacks_descriptors() noexcept {
-    // All that lack one in the same moment want these together.
+    // Several may find none in the same moment: together they want no more than one would.
     const std::size_t wanted = std::min(lacking_ + ending_, wanted_at_once);
     if (queue_ != nullptr) lack_descriptors(wanted_at_once - wanted);
 }
@@ -195,7 +195,7 @@ void loop_room::tick() noexcept {
         }
         if (each.awaiting_ == 0) each.lacking_ = 0; // it was refused, or another loop asked
     });
-    // At the first of two, all connections may be too young.
+    // After one tick, every connection may still be too young to be spared.
     const bool holds_up = held_ != 0 && lacking_ != 0;
     if (std::exchange(holds_up_, holds_up) && holds_up && !std::exchange(is_told_, true)) tell();
     // Others that ask do not keep up a shortage of this loop.

@@ -179,7 +179,7 @@ private:
     async_event relieved_;
     std::size_t held_ = 0;  // listeners
     int scarce_from_ = 0;   // descriptors
-    int in_use_ = 0;        // descriptors, about, since they became scarce; 0: they are not
+    int in_use_ = 0;        // descriptors, estimated, while few are left; otherwise 0
     bool holds_up_ = false; // listeners, at the last tick
     bool is_told_ = false;  // this shortage
 };

@@ -339,7 +339,7 @@ task<bool> server_site::wait_for_descriptors() {
         if (made) co_return true;
         if (made.error() != errc::deadline_exceeded) co_return false;
         // Something else than connections may keep the descriptors for ever.
-        if (!is_crowded || !room_->is_scarce()) co_return true;
+        if (!is_crowded || !room_->lacks_any() || !room_->is_scarce()) co_return true;
     }
 }
 

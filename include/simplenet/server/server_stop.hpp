@@ -30,7 +30,7 @@ void note_lack_of_descriptors() noexcept;
 
 struct spare_tag;
 
-/// Has descriptors that can be spared before connections are.
+/// Has descriptors, as of cached files, that can be closed before connections have to end.
 class spare_holder : public list_hook<spare_tag> {
 public:
     /// Closes them; returns how many.

@@ -63,9 +63,7 @@ public:
                  .known = {}}
         , most_files_{options.max_open}
         , most_bytes_{options.small_total}
-        , usable_for_{options.revalidate_after} {
-        simplenet::detail::ask_for_spare_descriptors(*this);
-    }
+        , usable_for_{options.revalidate_after} {}
     content(const content&) = delete;
     content& operator=(const content&) = delete;
 
@@ -105,8 +103,10 @@ public:
 
     std::size_t give_up_descriptors() noexcept override {
         std::size_t count = 0;
-        for (; !open_.empty(); drop(open_.front()))
-            count += open_.front().descriptors;
+        for (; !open_.empty(); drop(open_.front())) {
+            const entry& each = open_.front();
+            if (each.what.answer->use_count() == 1) count += each.descriptors; // no answer has it
+        }
         return count;
     }
 
@@ -237,7 +237,7 @@ private:
                 found = {fail(thrown.code()), {}};
             }
             if (!found_no_descriptor(found.answer)) break;
-            if (self->give_up_descriptors() != 0) continue;
+            if (attempt == 0 && self->give_up_descriptors() != 0) continue;
             simplenet::detail::note_lack_of_descriptors();
             break;
         }
@@ -287,15 +287,21 @@ private:
         }
         while (file_count_ > most_files_ || byte_count_ > most_bytes_)
             drop(oldest_file());
-        if (made->descriptors != 0 && are_most_descriptors_in_use()) {
-            std::size_t closed = 0;
-            while (closed < made->descriptors && &open_.front() != made) {
-                closed += open_.front().descriptors;
-                drop(open_.front());
-            }
+        if (made->descriptors != 0) {
+            // The server that it was told to may have gone.
+            if (!linked()) simplenet::detail::ask_for_spare_descriptors(*this);
+            if (are_most_descriptors_in_use()) take_place_of_others(*made);
         }
         while (other_count_ > most_others)
             drop(others_.front());
+    }
+
+    void take_place_of_others(const entry& made) noexcept {
+        std::size_t closed = 0;
+        while (closed < made.descriptors && &open_.front() != &made) {
+            closed += open_.front().descriptors;
+            drop(open_.front());
+        }
     }
 
     void drop(entry& old) noexcept {

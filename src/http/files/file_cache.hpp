@@ -83,9 +83,10 @@ using served_ref = std::shared_ptr<const served_file>;
 /// Bounded by static_options: the number of files that are open or in memory, and the bytes of
 /// those in memory. 1000 more paths are remembered as directories or as missing. The least
 /// recently used path is dropped first. Files in use stay open as long as they are used, so there
-/// may be as many more as there are answers in progress. While three quarters of the descriptors
-/// are in use, a file takes the place of others; when few are left, the cache closes all of its
-/// own; and if none is left to look at a file that is in memory, that is served as it was.
+/// may be as many more as there are answers in progress. Once three quarters of the descriptors
+/// of the process are in use, a newly opened file replaces the least recently used ones. When few
+/// are left, the cache closes all its files that no answer uses. If none is left to look at a file
+/// that is in memory, that is served as it was.
 ///
 /// Loop thread only. Lookups in progress survive the cache.
 class file_cache {

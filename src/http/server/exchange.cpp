@@ -82,7 +82,7 @@ task<ending> exchange::run(received first) {
         if (!is_first && !input_.empty()) begin_request();
         for (;;) {
             if (is_only_empty_lines(input_.bytes())) {
-                gzip_.reset(); // the last bytes may wait for their client
+                gzip_.reset(); // not kept while the last bytes wait for their client
                 more_spare_.clear();
                 input_.consume(input_.bytes().size());
                 const result<> flushed = co_await write_out({});
