@@ -95,6 +95,9 @@ public:
     [[nodiscard]] bool is_short() const noexcept { return room_->is_short(waiting_); }
 
 private:
+    /// Between attempts after an error of the listener, which may be a shortage.
+    static constexpr std::chrono::milliseconds pause_after_error{10};
+
     /// A connection whose handler runs. Its task awaits it at the beginning, without waiting: then
     /// it is known to its site.
     struct connection : list_hook<> {
