@@ -17,6 +17,14 @@ def head(name, size, *fields):
     return "\r\n".join(lines).encode()
 
 
+def is_refused(server):
+    try:
+        server.connect().close()
+    except (ConnectionRefusedError, ConnectionResetError):
+        return True
+    return False
+
+
 class http_upload_test(http_support.TestCase):
     def setUp(self):
         super().setUp()
@@ -109,6 +117,7 @@ class http_upload_test(http_support.TestCase):
         with self.start() as server:
             client = self.begin(server, "last", MIB, bytes(256 * 1024))
             os.kill(server.pid, signal.SIGTERM)
+            wait_until(lambda: is_refused(server), "the server has begun to stop")
             client.sendall(bytes(768 * 1024))
             answer = receive_head(client)
             self.assertTrue(answer.startswith(b"HTTP/1.1 201 "), answer)
