@@ -54,7 +54,7 @@ bool found_no_descriptor(const result<served_ref>& answer) noexcept {
 
 class file_cache::content final : simplenet::detail::spare_holder {
 public:
-    content(root_ref root, const static_options& options)
+    content(root_ref root, const static_options& options, std::chrono::nanoseconds unused_for)
         : asked_{.root = std::move(root),
                  .path = {},
                  .rules = {.follow = options.follow, .hidden = options.hidden},
@@ -63,7 +63,8 @@ public:
                  .known = {}}
         , most_files_{options.max_open}
         , most_bytes_{options.small_total}
-        , usable_for_{options.revalidate_after} {}
+        , usable_for_{options.revalidate_after}
+        , unused_for_{unused_for} {}
     content(const content&) = delete;
     content& operator=(const content&) = delete;
 
@@ -263,8 +264,15 @@ private:
         return what;
     }
 
+    void close_unused(coarse_time now) noexcept {
+        // The last use was within usable_for_ of the last look.
+        while (!open_.empty() && now - open_.front().what.as_of - usable_for_ > unused_for_)
+            drop(open_.front());
+    }
+
     /// Replaces what is known about `path`.
     void remember(const std::string& path, dated found) noexcept {
+        close_unused(found.as_of);
         if (const auto at = entries_.find(path); at != entries_.end()) drop(at->second);
         if (!is_worth_remembering(found.answer)) return;
         entry* made = nullptr;
@@ -315,6 +323,7 @@ private:
     const std::size_t most_files_;
     const std::size_t most_bytes_;
     const std::chrono::nanoseconds usable_for_;
+    const std::chrono::nanoseconds unused_for_;
 
     map_by_path<entry> entries_;
     // Of entries_; the least recently used one of each is the first.
@@ -328,8 +337,9 @@ private:
     map_by_path<std::shared_ptr<flight>> flights_;
 };
 
-file_cache::file_cache(root_ref root, const static_options& options)
-    : content_{std::make_shared<content>(std::move(root), options)} {}
+file_cache::file_cache(root_ref root, const static_options& options,
+                       std::chrono::nanoseconds unused_for)
+    : content_{std::make_shared<content>(std::move(root), options, unused_for)} {}
 
 file_cache::~file_cache() = default;
 

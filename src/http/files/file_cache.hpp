@@ -9,6 +9,7 @@
 #include <simplenet/coro/task.hpp>
 #include <simplenet/http/static_options.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -86,7 +87,8 @@ using served_ref = std::shared_ptr<const served_file>;
 /// may be as many more as there are answers in progress. Once three quarters of the descriptors
 /// of the process are in use, a newly opened file replaces the least recently used ones. When few
 /// are left, the cache closes all its files that no answer uses. If none is left to look at a file
-/// that is in memory, that is served as it was.
+/// that is in memory, that is served as it was. Any lookup closes the files that nobody has asked
+/// for in a minute, so that one that was deleted does not occupy its disk for long.
 ///
 /// Loop thread only. Lookups in progress survive the cache.
 class file_cache {
@@ -94,7 +96,9 @@ public:
     using root_ref = std::shared_ptr<const unique_fd>;
 
     /// `root` comes from open_root(), and may be shared by the caches of several loops.
-    file_cache(root_ref root, const static_options& options);
+    /// @param unused_for  After this time without use a file is closed by the next lookup.
+    file_cache(root_ref root, const static_options& options,
+               std::chrono::nanoseconds unused_for = std::chrono::minutes{1});
     file_cache(const file_cache&) = delete;
     file_cache& operator=(const file_cache&) = delete;
     ~file_cache();

@@ -62,7 +62,9 @@ std::string message_of(std::errc code) {
 
 class file_cache_test : public testing::backend_test {
 protected:
-    void remake_cache(const static_options& options) { cache_.emplace(root(), options); }
+    void remake_cache(const static_options& options, std::chrono::nanoseconds unused_for = 1min) {
+        cache_.emplace(root(), options, unused_for);
+    }
 
     [[nodiscard]] result<served_ref> open(std::string_view path) {
         result<served_ref> answer;
@@ -113,6 +115,21 @@ TEST_P(file_cache_test, finds_what_was_opened_without_another_lookup) {
     const auto found = cache_->find("a");
     ASSERT_TRUE(found && *found && opened);
     EXPECT_EQ(**found, *opened);
+    EXPECT_EQ(ask("a"), "text");
+}
+
+// The disk kept the space of a deleted file until a thousand others had been asked for.
+TEST_P(file_cache_test, closes_files_that_nobody_asks_for) {
+    remake_cache({.small_file = 0, .revalidate_after = 0s}, 1ms);
+    tree_.write("a", "text");
+    EXPECT_EQ(ask("a"), "text");
+    EXPECT_EQ(cache_->file_count(), 1U);
+
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    while (cache_->file_count() != 0 && std::chrono::steady_clock::now() < end)
+        static_cast<void>(ask("b"));
+
+    EXPECT_EQ(cache_->file_count(), 0U);
     EXPECT_EQ(ask("a"), "text");
 }
 
