@@ -212,6 +212,31 @@ void check_actions(const site& site, problems& found) {
     }
 }
 
+void check_headers(const site& site, problems& found) {
+    const auto belongs_to_files = [](const header& each) {
+        return equal_without_case(each.name, "ETag") ||
+               equal_without_case(each.name, "Last-Modified") ||
+               equal_without_case(each.name, "Accept-Ranges");
+    };
+    const auto tell = [&](const header& each, position where) {
+        found.add(where,
+                  "`headers`: a file has its own " + quote(each.name) + ", which is sent instead",
+                  severity::warning);
+    };
+    if (site.root.empty()) return;
+    for (const header& each : site.headers)
+        if (belongs_to_files(each)) tell(each, site.where);
+    for (const route& route : site.routes) {
+        if (route.action != route_action::files && route.action != route_action::fallback) continue;
+        for (const header& each : route.headers) {
+            const bool is_of_site = std::ranges::any_of(site.headers, [&](const header& other) {
+                return other.name == each.name && other.value == each.value;
+            });
+            if (belongs_to_files(each) && !is_of_site) tell(each, place_of(route));
+        }
+    }
+}
+
 // Of a client that is not on this machine, and has no proxy between.
 bool listens_in_the_open(const configuration& whole) {
     return std::ranges::any_of(whole.listen, [](const listener& each) {
@@ -257,6 +282,7 @@ void check_configuration(const configuration& whole, problems& found) {
         check_directories(each, found);
         check_redirects(each, found);
         check_actions(each, found);
+        check_headers(each, found);
     }
 }
 
