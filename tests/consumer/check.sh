@@ -20,7 +20,8 @@ trap 'exit 143' TERM HUP
 common=(-G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_UNITY_BUILD=ON
     -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 "-DCMAKE_CXX_COMPILER=$cxx")
 
-# quiet <what> <command...>: one line when it works, everything when it does not.
+# quiet <what> <command...>: one line when it works, everything when it does not. Several may run at once, each
+# with a log of its own.
 quiet() {
     local what=$1 log
     shift
