@@ -96,16 +96,21 @@ void loop_room::look_at_descriptors(int newest) noexcept {
     }
 }
 
-void loop_room::read_limit() noexcept {
+int loop_room::read_limit() noexcept {
     constexpr int most_left = 1024; // for files and other connections
     const int limit = sys::descriptor_limit();
     scarce_from_ = limit - std::min(limit / 16, most_left);
+    return limit;
+}
+
+void loop_room::count_descriptors() noexcept {
+    const int limit = read_limit();
+    const int count = std::min(sys::descriptors_in_use(), limit);
+    in_use_ = count >= scarce_from_ ? count : 0;
 }
 
 bool loop_room::is_scarce() noexcept {
-    read_limit();
-    const int count = std::min(sys::descriptors_in_use(), sys::descriptor_limit());
-    in_use_ = count >= scarce_from_ ? count : 0;
+    count_descriptors();
     return in_use_ != 0;
 }
 
@@ -160,7 +165,7 @@ void loop_room::make_room() noexcept {
     if (lacking_ != 0) {
         const std::size_t given = give_up_spares();
         lacking_ -= std::min(lacking_, given);
-        if (given != 0) static_cast<void>(is_scarce()); // counts those in use again
+        if (given != 0) count_descriptors();
     }
     lists_.for_each([&](waiting_list& each) {
         const std::size_t places = each.end_some(each.lacking_, looks);

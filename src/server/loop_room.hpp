@@ -158,7 +158,9 @@ private:
     void accepting_pauses() noexcept override { lacks_descriptors(); }
     void lack_descriptors(std::size_t count) noexcept;
     void begin() noexcept;
-    void read_limit() noexcept;
+    /// Returns RLIMIT_NOFILE.
+    int read_limit() noexcept;
+    void count_descriptors() noexcept;
     /// Returns how many descriptors its holders have closed.
     std::size_t give_up_spares() noexcept;
     void make_room() noexcept;
