@@ -75,8 +75,9 @@ public:
             return std::nullopt;
         }
         entry& found = at->second;
-        if (coarse_now() - found.what.as_of >= usable_for_) return std::nullopt;
-        touch(found);
+        const coarse_time now = coarse_now();
+        if (now - found.what.as_of >= usable_for_) return std::nullopt;
+        touch(found, now);
         return found.what.answer;
     }
 
@@ -152,6 +153,7 @@ private:
         std::size_t bytes = 0;       // in memory
         std::size_t descriptors = 0; // not in memory
         std::uint64_t used = 0;      // when it was last asked for, as a count of such moments
+        coarse_time used_at{};       // the same
     };
     using entry_list = simplenet::detail::intrusive_list<entry>;
 
@@ -182,8 +184,9 @@ private:
         std::string_view path_;
     };
 
-    void touch(entry& used) noexcept {
+    void touch(entry& used, coarse_time now) noexcept {
         used.used = ++uses_;
+        used.used_at = now;
         used.unlink();
         entry_list& list = used.descriptors != 0 ? open_ : used.files != 0 ? in_memory_ : others_;
         list.push_back(used);
@@ -265,14 +268,14 @@ private:
     }
 
     void close_unused(coarse_time now) noexcept {
-        // The last use was within usable_for_ of the last look.
-        while (!open_.empty() && now - open_.front().what.as_of - usable_for_ > unused_for_)
+        while (!open_.empty() && now - open_.front().used_at > unused_for_)
             drop(open_.front());
     }
 
     /// Replaces what is known about `path`.
     void remember(const std::string& path, dated found) noexcept {
-        close_unused(found.as_of);
+        const coarse_time now = coarse_now();
+        close_unused(now);
         if (const auto at = entries_.find(path); at != entries_.end()) drop(at->second);
         if (!is_worth_remembering(found.answer)) return;
         entry* made = nullptr;
@@ -283,7 +286,7 @@ private:
         } catch (const std::bad_alloc&) {
             return; // then it is looked up again
         }
-        touch(*made);
+        touch(*made, now);
         file_count_ += made->files;
         byte_count_ += made->bytes;
         if (made->files == 0) ++other_count_;
