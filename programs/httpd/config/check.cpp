@@ -215,19 +215,26 @@ void check_actions(const site& site, problems& found) {
 void check_headers(const site& site, problems& found) {
     const auto belongs_to_files = [](const header& each) {
         return equal_without_case(each.name, "ETag") ||
-               equal_without_case(each.name, "Last-Modified") ||
-               equal_without_case(each.name, "Accept-Ranges");
+               equal_without_case(each.name, "Last-Modified");
     };
     const auto tell = [&](const header& each, position where) {
         found.add(where,
                   "`headers`: a file has its own " + quote(each.name) + ", which is sent instead",
                   severity::warning);
     };
-    if (site.root.empty()) return;
-    for (const header& each : site.headers)
-        if (belongs_to_files(each)) tell(each, site.where);
+    const auto has_files = [](const route& each) {
+        return each.action == route_action::files || each.action == route_action::fallback;
+    };
+    // A route with a value that is wrong looks like one of files.
+    if (site.root.empty() || !found.can_start()) return;
+    const bool others_take_all = std::ranges::any_of(site.routes, [&](const route& each) {
+        return !has_files(each) && covers(each.match, path_match{});
+    });
+    if (!others_take_all || std::ranges::any_of(site.routes, has_files))
+        for (const header& each : site.headers)
+            if (belongs_to_files(each)) tell(each, site.where);
     for (const route& route : site.routes) {
-        if (route.action != route_action::files && route.action != route_action::fallback) continue;
+        if (!has_files(route)) continue;
         for (const header& each : route.headers) {
             const bool is_of_site = std::ranges::any_of(site.headers, [&](const header& other) {
                 return other.name == each.name && other.value == each.value;
