@@ -31,6 +31,7 @@ private:
             taken.emplace_back(checked(::dup(0)));
         rlimit now = before_;
         now.rlim_cur = static_cast<rlim_t>(taken.back().get());
+        taken.clear(); // first: a server that accepts meanwhile would find none left
         checked(::setrlimit(RLIMIT_NOFILE, &now));
     }
 
