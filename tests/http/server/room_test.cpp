@@ -101,6 +101,7 @@ TEST_P(http_room_test, scarce_descriptors_end_those_that_have_waited_longest) {
     }
 
     EXPECT_EQ(answer, last_hello_);
+    ASSERT_GT(open.size(), 2U);
     EXPECT_EQ(open[0].receive_to_the_end(), errc::end_of_stream);
     EXPECT_EQ(open[1].receive_to_the_end(), errc::end_of_stream);
     EXPECT_EQ(answer_to(open[2]), hello_);
