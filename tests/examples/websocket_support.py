@@ -126,8 +126,10 @@ class Browser:
         return json.loads(message)
 
     def tab(self, url):
-        target = self.command("Target.createTarget", url=url)["targetId"]
-        return Tab(self, self.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
+        target = self.command("Target.createTarget", url="about:blank")["targetId"]
+        tab = Tab(self, self.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
+        tab.command("Page.navigate", url=url)  # answered when the page has begun: before, it may lose commands
+        return tab
 
 
 class Tab:
