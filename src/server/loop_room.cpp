@@ -126,16 +126,12 @@ void loop_room::help(waiting_list& list) noexcept {
 }
 
 bool loop_room::is_crowded() noexcept {
-    std::size_t all = 0;
-    std::size_t here = 0;
+    std::size_t open = 0;
     lists_.for_each([&](waiting_list& each) {
-        for (std::size_t loop = 0; loop != each.core_.size(); ++loop) {
-            const std::size_t open = each.core_.slot(loop).open.load(std::memory_order_relaxed);
-            all += open;
-            if (loop == each.site_) here += open;
-        }
+        for (std::size_t loop = 0; loop != each.core_.size(); ++loop)
+            open += each.core_.slot(loop).open.load(std::memory_order_relaxed);
     });
-    return here != 0 && 2 * all >= static_cast<std::size_t>(scarce_from_);
+    return 2 * open >= static_cast<std::size_t>(scarce_from_);
 }
 
 void loop_room::lacks_descriptors() noexcept {

@@ -118,7 +118,7 @@ public:
     }
     /// Whether listeners should leave connections in the backlog.
     [[nodiscard]] bool lacks_any() const noexcept { return lacking_ != 0; }
-    /// Whether connections have the descriptors, some of them here, and not something else.
+    /// Whether connections have the descriptors, here or on other loops, and not something else.
     [[nodiscard]] bool is_crowded() noexcept;
     /// Whether few descriptors are left. Two system calls.
     [[nodiscard]] bool is_scarce() noexcept;

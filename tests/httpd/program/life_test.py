@@ -478,6 +478,21 @@ class shortage_test(support.TestCase):
             client.sendall(b"\r\n")
             self.assertIn(b"another file", client.makefile("rb").read())
 
+    def test_busy_clients_of_other_loops_leave_descriptors(self):
+        """The loop that accepts saw only its own, one of sixteen, and took the last ones for the others."""
+        descriptors, scarce = 640, 640 - 640 // 16
+        with listening() as passed:
+            at = passed.getsockname()[1]
+            self.configure(listen=f'address = "127.0.0.1:{at}"')
+            text = self.read("httpd.toml").replace("workers = 2", "workers = 16")
+            self.write("httpd.toml", text)
+            with self.start(listener=passed, descriptors=descriptors) as server, contextlib.ExitStack() as clients:
+                for _ in range(scarce - server.descriptors() + 60):  # fewer than fit into the backlog are left there
+                    client = clients.enter_context(socket.create_connection(("127.0.0.1", at), support.LIMIT))
+                    client.sendall(b"GET / HTTP/1.1\r\n")  # whoever sends it cannot be spared
+                server.wait_for("new connections wait")
+                self.assertLessEqual(server.descriptors(), scarce + 1)
+
     def test_a_shortage_ends_with_its_crowd(self):
         """Listeners waited for room that nothing could report any more."""
         backend = unable_server()
