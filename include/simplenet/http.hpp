@@ -15,6 +15,7 @@
 #include <simplenet/http/file_handler.hpp>
 #include <simplenet/http/file_options.hpp>
 #include <simplenet/http/limits.hpp>
+#include <simplenet/http/now_or_task.hpp>
 #include <simplenet/http/path.hpp>
 #include <simplenet/http/proxy_handler.hpp>
 #include <simplenet/http/proxy_options.hpp>

@@ -52,7 +52,7 @@ public:
     ///
     /// @par Errors
     /// Those of response::send_file().
-    [[nodiscard]] task<result<unsigned>> attempt(request& asked, response& answer) const;
+    [[nodiscard]] now_or_task<result<unsigned>> attempt(request& asked, response& answer) const;
 
     /// What `path` leads to. Errors other than that of a missing file count as `file`: attempt()
     /// tells them.

@@ -5,8 +5,8 @@
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/http/compression_options.hpp>
-#include <simplenet/http/detail/now_or_task.hpp>
 #include <simplenet/http/file_options.hpp>
+#include <simplenet/http/now_or_task.hpp>
 #include <simplenet/http/websocket.hpp>
 #include <simplenet/stream/any_stream.hpp>
 
@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace simplenet::v0::http::detail {
 // The library's own: not exported, since it is first named here.
@@ -24,6 +25,18 @@ class exchange;
 #pragma GCC visibility push(default)
 
 namespace simplenet::v0::http {
+
+namespace detail {
+
+/// What response::send() returns. A type of its own, so that a handler that only returns it does
+/// not compile by chance: the body is borrowed until the await returns.
+class [[nodiscard]] sending final : public now_or_task<result<>> {
+public:
+    explicit sending(now_or_task<result<>>&& from) noexcept
+        : now_or_task<result<>>{std::move(from)} {}
+};
+
+} // namespace detail
 
 /// The answer to a request: a status, fields, and a body that is sent at once, streamed, or taken
 /// from a file.
@@ -78,8 +91,7 @@ public:
     /// @par Cancellation
     /// An answer that has left in part cannot be completed: the connection is reset when the
     /// handler ends.
-    [[nodiscard]] detail::now_or_task<result<>> send(std::string_view content_type,
-                                                     const_buffer body);
+    [[nodiscard]] detail::sending send(std::string_view content_type, const_buffer body);
 
     /// Streams at least one byte of `from`, and at most 16 KiB. Writes nothing if `from` is empty.
     ///

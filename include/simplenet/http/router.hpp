@@ -35,10 +35,10 @@ struct route_options {
 
 /// Routes from a method and a path to a handler.
 ///
-/// A handler is a callable that takes `(request&, response&)` and returns `task<>` or
-/// `task<result<>>`. It is copied or moved into the router, and called on any of the loops, by
-/// several at once: what it changes needs a lock or an atomic. A coroutine lambda may use its
-/// captures, because the router outlives the call.
+/// A handler is a callable that takes `(request&, response&)` and returns `task<>`,
+/// `task<result<>>`, or `now_or_task<result<>>`. It is copied or moved into the router, and called
+/// on any of the loops, by several at once: what it changes needs a lock or an atomic. A coroutine
+/// lambda may use its captures, because the router outlives the call.
 ///
 /// A pattern begins with `/`. Its segments are text, or `{name}` for any one segment that is not
 /// empty; the last may be `{name...}` for the rest of the path, which may be empty. The most

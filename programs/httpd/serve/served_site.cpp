@@ -190,7 +190,7 @@ void served_site::learn_client(request& asked) const {
     if (told.secure) asked.set_secure(*told.secure);
 }
 
-served_site::outcome served_site::serve(request& asked, response& answer, const arrival& by) const {
+answering served_site::serve(request& asked, response& answer, const arrival& by) const {
     asked.set_label(name_);
     if (!is_.trusted.set.empty()) learn_client(asked);
     // Before access control: so that no password is sent in clear text.
@@ -224,8 +224,8 @@ served_site::outcome served_site::reroute(const served_route& from, std::string_
     co_return co_await act(to, asked, answer, rerouted + 1);
 }
 
-served_site::outcome served_site::act(const served_route& to, request& asked, response& answer,
-                                      unsigned rerouted) const {
+answering served_site::act(const served_route& to, request& asked, response& answer,
+                           unsigned rerouted) const {
     const auto size = asked.content_length();
     if (to.body != 0 && size && *size > to.body) return answer_error(413, asked, answer);
     switch (to.action()) {
@@ -267,26 +267,35 @@ task<std::optional<std::string>> served_site::index_of(request& asked) const {
     co_return std::nullopt;
 }
 
-served_site::outcome served_site::serve_files(const served_route& to, request& asked,
-                                              response& answer, unsigned rerouted) const {
-    if (!files_) co_return co_await answer_error(404, asked, answer);
+answering served_site::serve_files(const served_route& to, request& asked, response& answer,
+                                   unsigned rerouted) const {
+    if (!files_) return answer_error(404, asked, answer);
     // First, because a script may be the index, and has methods of its own.
-    if (asked.path().ends_with('/') && rerouted < most_reroutes) {
-        const std::optional<std::string> index = co_await index_of(asked);
-        if (index) co_return co_await reroute(to, *index, asked, answer, rerouted);
-    }
+    if (asked.path().ends_with('/') && rerouted < most_reroutes)
+        return serve_directory(to, asked, answer, rerouted);
+    return serve_file(asked, answer);
+}
+
+served_site::outcome served_site::serve_directory(const served_route& to, request& asked,
+                                                  response& answer, unsigned rerouted) const {
+    const std::optional<std::string> index = co_await index_of(asked);
+    if (index) co_return co_await reroute(to, *index, asked, answer, rerouted);
+    co_return co_await serve_file(asked, answer);
+}
+
+answering served_site::serve_file(request& asked, response& answer) const {
     const std::string_view method = asked.method();
     if (method != "GET" && method != "HEAD") {
         answer.set("Allow", "GET, HEAD, OPTIONS");
-        if (method == "OPTIONS") co_return co_await answer.status(204).send({}, {});
-        co_return co_await answer_error(is_known_method(method) ? 405 : 501, asked, answer);
+        if (method == "OPTIONS") return answer.status(204).send({}, {});
+        return answer_error(is_known_method(method) ? 405 : 501, asked, answer);
     }
     // The source of a script is never an answer, whatever the routes are.
-    if (is_script(asked.path())) co_return co_await answer_error(404, asked, answer);
-    const result<unsigned> left = co_await files_->attempt(asked, answer);
-    if (!left) co_return fail(left);
-    if (*left != 0) co_return co_await answer_error(*left, asked, answer);
-    co_return result<>{};
+    if (is_script(asked.path())) return answer_error(404, asked, answer);
+    attempted attempt = files_->attempt(asked, answer);
+    if (const auto* const left = attempt.now(); left != nullptr && *left && **left == 0)
+        return result<>{};
+    return end_attempt(std::move(attempt), asked, answer);
 }
 
 served_site::outcome served_site::serve_fallback(const served_route& to, request& asked,
@@ -311,12 +320,12 @@ served_site::outcome served_site::serve_fallback(const served_route& to, request
 
 // --- everything else -----------------------------------------------------------------------------
 
-served_site::outcome served_site::answer_fixed(const served_route& to, response& answer) {
+answering served_site::answer_fixed(const served_route& to, response& answer) {
     const fixed_answer& with = to.is->answer;
     answer.status(with.status);
     const bool is_empty = with.status == 204 || with.status == 205 || with.status == 304;
-    if (is_empty) co_return co_await answer.send({}, {});
-    co_return co_await answer.send(with.type, with.body);
+    if (is_empty) return answer.send({}, {});
+    return answer.send(with.type, with.body);
 }
 
 served_site::outcome served_site::redirect(const served_route& to, request& asked,
@@ -338,9 +347,14 @@ served_site::outcome served_site::redirect(const served_route& to, request& aske
 
 served_site::outcome served_site::pass_on(const served_route& to, request& asked,
                                           response& answer) const {
-    auto passing =
-        to.fastcgi ? to.fastcgi->attempt(asked, answer) : to.proxy->attempt(asked, answer);
-    const result<unsigned> left = co_await std::move(passing);
+    return end_attempt(to.fastcgi ? to.fastcgi->attempt(asked, answer)
+                                  : to.proxy->attempt(asked, answer),
+                       asked, answer);
+}
+
+served_site::outcome served_site::end_attempt(attempted attempt, request& asked,
+                                              response& answer) const {
+    const result<unsigned> left = co_await std::move(attempt);
     if (!left) co_return fail(left);
     if (*left != 0) co_return co_await answer_error(*left, asked, answer);
     co_return result<>{};

@@ -44,6 +44,9 @@ struct site_backend {
     simplenet::http::backend_status status;
 };
 
+/// How a request is answered: nearly always at once, without a coroutine.
+using answering = simplenet::http::now_or_task<simplenet::result<>>;
+
 /// Immutable; shared by all loops, and called by several at once. Lives as long as a request uses
 /// it, after a reload too.
 class served_site {
@@ -57,9 +60,8 @@ public:
     served_site& operator=(const served_site&) = delete;
     ~served_site() = default;
 
-    [[nodiscard]] simplenet::task<simplenet::result<>> serve(simplenet::http::request& asked,
-                                                             simplenet::http::response& answer,
-                                                             const arrival& by) const;
+    [[nodiscard]] answering serve(simplenet::http::request& asked,
+                                  simplenet::http::response& answer, const arrival& by) const;
 
     /// The first of its hosts; "-" if it has every name.
     [[nodiscard]] std::string_view name() const noexcept { return name_; }
@@ -70,6 +72,7 @@ private:
     using request = simplenet::http::request;
     using response = simplenet::http::response;
     using outcome = simplenet::task<simplenet::result<>>;
+    using attempted = simplenet::http::now_or_task<simplenet::result<unsigned>>;
 
     struct served_route {
         const route* is = nullptr; // null: files, as no route says anything else
@@ -95,19 +98,25 @@ private:
                                         response& answer) const;
 
     // `rerouted`: how often the path has been replaced.
-    [[nodiscard]] outcome act(const served_route& to, request& asked, response& answer,
-                              unsigned rerouted) const;
+    [[nodiscard]] answering act(const served_route& to, request& asked, response& answer,
+                                unsigned rerouted) const;
     [[nodiscard]] outcome reroute(const served_route& from, std::string_view path, request& asked,
                                   response& answer, unsigned rerouted) const;
-    [[nodiscard]] outcome serve_files(const served_route& to, request& asked, response& answer,
-                                      unsigned rerouted) const;
+    [[nodiscard]] answering serve_files(const served_route& to, request& asked, response& answer,
+                                        unsigned rerouted) const;
+    /// Of a path that ends in a slash: with its index, else as a file.
+    [[nodiscard]] outcome serve_directory(const served_route& to, request& asked, response& answer,
+                                          unsigned rerouted) const;
+    [[nodiscard]] answering serve_file(request& asked, response& answer) const;
     [[nodiscard]] outcome serve_fallback(const served_route& to, request& asked, response& answer,
                                          unsigned rerouted) const;
     /// The path of the index file of the directory at the request's path, which ends in a slash.
     [[nodiscard]] simplenet::task<std::optional<std::string>> index_of(request& asked) const;
-    [[nodiscard]] static outcome answer_fixed(const served_route& to, response& answer);
+    [[nodiscard]] static answering answer_fixed(const served_route& to, response& answer);
     [[nodiscard]] outcome redirect(const served_route& to, request& asked, response& answer) const;
     [[nodiscard]] outcome pass_on(const served_route& to, request& asked, response& answer) const;
+    /// Answers with the status that was left, if one was.
+    [[nodiscard]] outcome end_attempt(attempted attempt, request& asked, response& answer) const;
     /// Answers with an error: with the site's page for it, else with a short one.
     [[nodiscard]] outcome answer_error(unsigned status, request& asked, response& answer) const;
 

@@ -26,8 +26,7 @@ sites::sites(const std::vector<site>& of, const gateway_listener& listener)
         served_.push_back(std::make_unique<served_site>(each, listener));
 }
 
-simplenet::task<simplenet::result<>> sites::serve(http::request& asked, http::response& answer,
-                                                  const arrival& by) const {
+answering sites::serve(http::request& asked, http::response& answer, const arrival& by) const {
     const auto site = by_host_.find(asked.host());
     if (!site) return send_error(421, answer);
     if (asked.path() == "*") return answer_for_all(answer);

@@ -20,9 +20,8 @@ public:
     /// @param of  Copied: what is served does not change with a configuration that is read later.
     sites(const std::vector<site>& of, const gateway_listener& listener);
 
-    [[nodiscard]] simplenet::task<simplenet::result<>> serve(simplenet::http::request& asked,
-                                                             simplenet::http::response& answer,
-                                                             const arrival& by) const;
+    [[nodiscard]] answering serve(simplenet::http::request& asked,
+                                  simplenet::http::response& answer, const arrival& by) const;
     [[nodiscard]] std::vector<site_backend> backends() const;
 
     /// A router that leaves everything to `to`: one for each listener, as the router is all that

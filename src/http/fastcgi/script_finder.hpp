@@ -7,7 +7,7 @@
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
-#include <simplenet/http/detail/now_or_task.hpp>
+#include <simplenet/http/now_or_task.hpp>
 
 #include <chrono>
 #include <cstddef>

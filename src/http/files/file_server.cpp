@@ -29,7 +29,7 @@ public:
     slash_redirect() noexcept
         : route_handler{true} {}
     [[nodiscard]] task<> serve(request&, response&) override { std::unreachable(); }
-    [[nodiscard]] task<result<>> report(request& asked, response& answer) override {
+    [[nodiscard]] now_or_task<result<>> report(request& asked, response& answer) override {
         return redirect_to_slash(asked, answer);
     }
 };
@@ -40,7 +40,7 @@ public:
         : route_handler{true}
         , server_{directory, options} {}
     [[nodiscard]] task<> serve(request&, response&) override { std::unreachable(); }
-    [[nodiscard]] task<result<>> report(request& asked, response& answer) override {
+    [[nodiscard]] now_or_task<result<>> report(request& asked, response& answer) override {
         const std::string_view path = exchange::of(asked).rest_of_path();
         return answer_left(asked, server_.attempt(asked, answer, path));
     }
@@ -49,10 +49,6 @@ private:
     file_server server_;
 };
 
-task<result<unsigned>> leave(unsigned status) {
-    co_return status;
-}
-
 /// A failure that is no refusal of the path goes to whoever logs the failures of handlers.
 result<unsigned> left_by(std::error_code why) {
     const unsigned status = status_of(why);
@@ -60,13 +56,26 @@ result<unsigned> left_by(std::error_code why) {
     return status;
 }
 
-} // namespace
+task<result<unsigned>> end_sending(served_ref file, now_or_task<result<>> sending) {
+    const served_ref kept = std::move(file); // until it has been sent
+    const result<> sent = co_await std::move(sending);
+    if (!sent) co_return fail(sent);
+    co_return 0U;
+}
 
-task<result<>> answer_left(request& asked, task<result<unsigned>> attempt) {
+task<result<>> answer_left_later(request& asked, now_or_task<result<unsigned>> attempt) {
     const result<unsigned> left = co_await std::move(attempt);
     if (!left) co_return fail(left);
     if (*left != 0) co_return co_await exchange::of(asked).answer_with(*left);
     co_return result<>{};
+}
+
+} // namespace
+
+now_or_task<result<>> answer_left(request& asked, now_or_task<result<unsigned>> attempt) {
+    if (const auto* const left = attempt.now(); left != nullptr && *left && **left == 0)
+        return result<>{};
+    return answer_left_later(asked, std::move(attempt));
 }
 
 file_server::file_server(std::string_view directory, const static_options& options)
@@ -88,16 +97,16 @@ std::shared_ptr<file_cache> file_server::cache_of(exchange& with) const {
         this, [this] { return std::make_shared<file_cache>(root_, options_); });
 }
 
-task<result<unsigned>> file_server::attempt(request& asked, response& answer,
-                                            std::string_view path) {
+now_or_task<result<unsigned>> file_server::attempt(request& asked, response& answer,
+                                                   std::string_view path) {
     // The body of an error may be a file, whatever the method was.
     const bool is_plain = answer.status() == 200;
     if (is_plain && asked.method() != "GET" && asked.method() != "HEAD") {
         answer.set("Allow", "GET, HEAD");
-        return leave(405);
+        return result<unsigned>{405U};
     }
     if (path.find('%') != std::string_view::npos) {
-        if (has_encoded_slash(path)) return leave(404);
+        if (has_encoded_slash(path)) return result<unsigned>{404U};
         return serve_decoded(asked, answer, path);
     }
     // Nearly always, and without the coroutines of a lookup.
@@ -156,11 +165,13 @@ task<result<unsigned>> file_server::serve_path(request& asked, response& answer,
     co_return co_await send_listing(asked, answer, path);
 }
 
-task<result<unsigned>> file_server::send_known(request& asked, response& answer, served_ref file) {
+now_or_task<result<unsigned>> file_server::send_known(request& asked, response& answer,
+                                                      served_ref file) {
     now_or_task<result<>> sending = send(asked, answer, *file);
-    const result<> sent = co_await std::move(sending);
-    if (!sent) co_return fail(sent);
-    co_return 0U;
+    const result<>* const sent = sending.now();
+    if (sent == nullptr) return end_sending(std::move(file), std::move(sending));
+    if (!*sent) return result<unsigned>{fail(*sent)};
+    return result<unsigned>{0U};
 }
 
 now_or_task<result<>> file_server::send(request& asked, response& answer, const served_file& file) {
@@ -216,10 +227,10 @@ file_handler::file_handler(std::string_view directory, const static_options& opt
     : server_{std::make_shared<detail::file_server>(directory, options)} {}
 
 task<result<>> file_handler::operator()(request& asked, response& answer) const {
-    return detail::answer_left(asked, attempt(asked, answer));
+    co_return co_await detail::answer_left(asked, attempt(asked, answer));
 }
 
-task<result<unsigned>> file_handler::attempt(request& asked, response& answer) const {
+now_or_task<result<unsigned>> file_handler::attempt(request& asked, response& answer) const {
     const std::string_view path = asked.path();
     return server_->attempt(asked, answer, path.substr(path.starts_with('/') ? 1 : 0));
 }

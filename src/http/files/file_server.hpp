@@ -7,9 +7,9 @@
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
-#include <simplenet/http/detail/now_or_task.hpp>
 #include <simplenet/http/detail/route_handler.hpp>
 #include <simplenet/http/file_handler.hpp>
+#include <simplenet/http/now_or_task.hpp>
 #include <simplenet/http/static_options.hpp>
 
 #include <memory>
@@ -31,8 +31,8 @@ public:
     ///
     /// @param path  Beneath the directory: the normalised path of a request without its first
     ///              slash. Borrowed until the await returns.
-    [[nodiscard]] task<result<unsigned>> attempt(request& asked, response& answer,
-                                                 std::string_view path);
+    [[nodiscard]] now_or_task<result<unsigned>> attempt(request& asked, response& answer,
+                                                        std::string_view path);
     /// As file_handler::look(), with such a path.
     [[nodiscard]] task<file_kind> look(request& asked, std::string_view path);
 
@@ -41,8 +41,8 @@ private:
                                                        std::string_view path);
     [[nodiscard]] task<result<unsigned>> serve_path(request& asked, response& answer,
                                                     std::string_view path);
-    [[nodiscard]] task<result<unsigned>> send_known(request& asked, response& answer,
-                                                    served_ref file);
+    [[nodiscard]] now_or_task<result<unsigned>> send_known(request& asked, response& answer,
+                                                           served_ref file);
     [[nodiscard]] now_or_task<result<>> send(request& asked, response& answer,
                                              const served_file& file);
     [[nodiscard]] task<result<unsigned>> send_listing(request& asked, response& answer,
@@ -59,7 +59,8 @@ private:
 };
 
 /// Answers what attempt() has left to its caller.
-[[nodiscard]] task<result<>> answer_left(request& asked, task<result<unsigned>> attempt);
+[[nodiscard]] now_or_task<result<>> answer_left(request& asked,
+                                                now_or_task<result<unsigned>> attempt);
 
 /// The handler of router::files() for `prefix/{path...}`.
 ///

@@ -15,8 +15,8 @@
 #include "http/server/transport.hpp"
 
 #include <simplenet/http/compression_options.hpp>
-#include <simplenet/http/detail/now_or_task.hpp>
 #include <simplenet/http/limits.hpp>
+#include <simplenet/http/now_or_task.hpp>
 #include <simplenet/http/request.hpp>
 #include <simplenet/http/response.hpp>
 #include <simplenet/io/scratch.hpp>

@@ -6,6 +6,7 @@
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/http/detail/route_handler.hpp>
+#include <simplenet/http/now_or_task.hpp>
 
 #include <coroutine>
 #include <exception>
@@ -42,12 +43,16 @@ public:
         try {
             // Earlier answers may still be in the output: if this handler waits, they leave without
             // it.
-            const bool waits =
-                to_.reports
-                    ? running_.template emplace<1>(to_.report(asked_, answer_).operator co_await())
-                          .start(caller, within)
-                    : running_.template emplace<2>(to_.serve(asked_, answer_).operator co_await())
-                          .start(caller, within);
+            bool waits = false;
+            if (to_.reports) {
+                auto& reported = running_.template emplace<1>(to_.report(asked_, answer_));
+                if (reported.now() != nullptr) return false;
+                waits = reported.start(caller, within);
+            } else {
+                auto& served =
+                    running_.template emplace<2>(to_.serve(asked_, answer_).operator co_await());
+                waits = served.start(caller, within);
+            }
             if (waits) of_.handler_waits();
             return waits;
         } catch (...) { // by a function that is no coroutine
@@ -78,8 +83,7 @@ private:
     exchange& of_;
     request& asked_;
     response& answer_;
-    std::variant<std::monostate, simplenet::detail::task_awaiter<result<>>,
-                 simplenet::detail::task_awaiter<void>>
+    std::variant<std::monostate, now_or_task<result<>>, simplenet::detail::task_awaiter<void>>
         running_;
     std::exception_ptr thrown_;
 };

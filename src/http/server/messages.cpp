@@ -61,8 +61,8 @@ response& response::add(std::string_view name, std::string_view value) {
     exchange_->set_field(name, value, false);
     return *this;
 }
-detail::now_or_task<result<>> response::send(std::string_view content_type, const_buffer body) {
-    return exchange_->send(content_type, body);
+detail::sending response::send(std::string_view content_type, const_buffer body) {
+    return detail::sending{exchange_->send(content_type, body)};
 }
 task<result<std::size_t>> response::write_some(const_buffer from) {
     return exchange_->write_one(from);

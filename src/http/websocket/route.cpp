@@ -44,7 +44,12 @@ public:
 
     [[nodiscard]] task<> serve(request&, response&) override { std::unreachable(); }
 
-    [[nodiscard]] task<result<>> report(request& asked, response&) override {
+    [[nodiscard]] now_or_task<result<>> report(request& asked, response&) override {
+        return accept(asked);
+    }
+
+private:
+    [[nodiscard]] task<result<>> accept(request& asked) {
         exchange& of = exchange::of(asked);
         auto accepted = co_await accept_websocket(of, options_);
         if (!accepted) co_return fail(accepted);
@@ -54,8 +59,6 @@ public:
         of.continue_with(talk(handler_, nullptr, *std::move(accepted)));
         co_return result<>{};
     }
-
-private:
     // The route may be replaced meanwhile, so this holds its handler.
     static task<result<>> talk(std::shared_ptr<websocket_handler> with, request* asked,
                                websocket peer) {

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <simplenet/coro/combinators.hpp>
+#include <simplenet/http/now_or_task.hpp>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -120,6 +121,43 @@ TEST_P(http_response_test, a_large_answer_is_sent_whole) {
     EXPECT_EQ(ask(std::string{get} + std::string{get_closing}),
               plain_answer(std::string(5'000'000, 'x')) +
                   plain_answer(std::string(5'000'000, 'x'), "Connection: close\r\n"));
+}
+
+TEST_P(http_response_test, a_function_may_answer_without_a_coroutine) {
+    const std::string large(300'000, 'x'); // waits for the client
+    http::router routes;
+    using answered = http::now_or_task<result<>>;
+    routes.get("/", [](http::request&, http::response& answer) -> answered {
+        return answer.send("text/plain", "hello");
+    });
+    routes.get("/large", [&](http::request&, http::response& answer) -> answered {
+        return answer.send("text/plain", large);
+    });
+    routes.get("/error", [](http::request&, http::response&) -> answered {
+        return result<>{fail(std::errc::io_error)};
+    });
+    routes.get("/throws", [](http::request&, http::response&) -> answered {
+        throw std::runtime_error{"a bug"};
+    });
+    serve(std::move(routes));
+
+    EXPECT_EQ(ask("GET / HTTP/1.1\r\nHost: h\r\n\r\nGET /large HTTP/1.1\r\nHost: h\r\n\r\n"
+                  "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"),
+              plain_answer("hello") + plain_answer(large) +
+                  plain_answer("hello", "Connection: close\r\n"));
+    for (const std::string path : {"/error", "/throws"}) {
+        const std::string answer = ask("GET " + path + " HTTP/1.1\r\nHost: h\r\n\r\n");
+        EXPECT_TRUE(answer.starts_with("HTTP/1.1 500 ")) << answer;
+    }
+}
+
+// What send() borrows may be gone by the time it is awaited.
+TEST(http_handler_test, what_send_returns_is_no_answer_of_a_handler) {
+    const auto forgets_to_wait = [](http::request&, http::response& answer) {
+        const std::string text = "gone";
+        return answer.send("text/plain", text);
+    };
+    static_assert(!http::detail::handles_requests<decltype(forgets_to_wait)>);
 }
 
 TEST_P(http_response_test, head_has_the_length_and_no_body) {

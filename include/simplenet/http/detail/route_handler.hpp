@@ -3,6 +3,7 @@
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/http/now_or_task.hpp>
 
 #include <concepts>
 #include <functional>
@@ -29,7 +30,7 @@ public:
     /// @pre not `reports`.
     [[nodiscard]] virtual task<> serve(request& asked, response& answer) = 0;
     /// @pre `reports`.
-    [[nodiscard]] virtual task<result<>> report(request& asked, response& answer) = 0;
+    [[nodiscard]] virtual now_or_task<result<>> report(request& asked, response& answer) = 0;
 
     const bool reports; // call report() and not serve()
 
@@ -45,11 +46,12 @@ using handler_result = std::invoke_result_t<std::decay_t<Function>&, request&, r
 template <class Function>
 concept handles_requests = std::invocable<std::decay_t<Function>&, request&, response&> &&
                            (std::same_as<handler_result<Function>, task<>> ||
-                            std::same_as<handler_result<Function>, task<result<>>>);
+                            std::same_as<handler_result<Function>, task<result<>>> ||
+                            std::same_as<handler_result<Function>, now_or_task<result<>>>);
 
 template <class Function>
 class route_handler_of final : public route_handler {
-    static constexpr bool reports_errors = std::same_as<handler_result<Function>, task<result<>>>;
+    static constexpr bool reports_errors = !std::same_as<handler_result<Function>, task<>>;
 
 public:
     template <class From>
@@ -64,7 +66,7 @@ public:
             return std::invoke(function_, asked, answer);
         }
     }
-    [[nodiscard]] task<result<>> report(request& asked, response& answer) override {
+    [[nodiscard]] now_or_task<result<>> report(request& asked, response& answer) override {
         if constexpr (reports_errors) {
             return std::invoke(function_, asked, answer);
         } else {

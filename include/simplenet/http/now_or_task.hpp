@@ -11,9 +11,20 @@
 
 #pragma GCC visibility push(default)
 
-namespace simplenet::v0::http::detail {
+namespace simplenet::v0::http {
 
-/// What a function returns that seldom has to wait: without waiting it costs no coroutine.
+namespace detail {
+class handler_call;
+} // namespace detail
+
+/// What a function returns that seldom has to wait: without waiting it costs no coroutine. Awaited
+/// once, as a task.
+///
+/// A handler of a router may be a function that returns a `now_or_task<result<>>`; what the
+/// function lends to others has to live until the answer has been taken, so not in its variables.
+///
+/// @par Cancellation
+/// That of the task. A result that is there is returned, also if the caller was stopped.
 template <class T>
 class [[nodiscard]] now_or_task : public simplenet::detail::awaited_from_outside<now_or_task<T>> {
     using own_site = simplenet::detail::await_site;
@@ -29,6 +40,9 @@ public:
     now_or_task& operator=(now_or_task&&) = delete;
     ~now_or_task() = default;
 
+    /// The result, if it is there already; otherwise null.
+    [[nodiscard]] T* now() noexcept { return std::get_if<0>(&outcome_); }
+
     [[nodiscard]] bool await_ready() const noexcept { return outcome_.index() == 0; }
     using simplenet::detail::awaited_from_outside<now_or_task>::await_suspend;
     template <simplenet::detail::own_promise Promise>
@@ -37,14 +51,21 @@ public:
         return std::get<1>(outcome_).await_suspend(caller, at);
     }
     T await_resume() {
-        if (T* const now = std::get_if<0>(&outcome_)) return std::move(*now);
+        if (T* const there = now()) return std::move(*there);
         return std::get<1>(outcome_).await_resume();
     }
 
 private:
+    friend detail::handler_call;
+
+    /// As task_awaiter::start().
+    bool start(std::coroutine_handle<> caller, simplenet::detail::scope& within) noexcept {
+        return std::get_if<1>(&outcome_)->start(caller, within);
+    }
+
     std::variant<T, simplenet::detail::task_awaiter<T>> outcome_;
 };
 
-} // namespace simplenet::v0::http::detail
+} // namespace simplenet::v0::http
 
 #pragma GCC visibility pop
