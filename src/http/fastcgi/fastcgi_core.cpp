@@ -48,9 +48,24 @@ task<result<unsigned>> fastcgi_core::attempt(request& asked, response& answer) c
         this, [this] { return std::make_shared<fastcgi_loop>(shared_from_this()); });
     call with{.asked = asked, .answer = answer, .on = *on};
     std::string spare;
+    const std::optional<std::string_view> name = name_of_script(asked, spare);
+    if (!name) co_return 404U;
     script_path path;
-    const result<unsigned> missing = co_await find_script(asked, *on, spare, path);
-    if (!missing || *missing != 0) co_return missing;
+    if (settings_.has_scripts()) {
+        const result<script_path> script = co_await on->scripts.find(*name);
+        if (!script) {
+            const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+            if (within.stopped()) co_return fail(script);
+            co_return status_of(script.error());
+        }
+        path = *script;
+        if (path.script.empty()) co_return 404U;
+        if (!path.info.empty() && !settings_.options.path_info) co_return 404U;
+    } else if (name->starts_with(settings_.prefix)) {
+        path = {settings_.prefix, name->substr(settings_.prefix.size())};
+    } else {
+        path = {{}, *name}; // a program has called the handler for another path
+    }
     const std::optional<std::uint64_t> told = asked.content_length();
     std::optional<std::uint64_t> size = told;
     with.is_streamed = settings_.options.streamed && told && *told != 0;
@@ -80,39 +95,22 @@ task<result<unsigned>> fastcgi_core::attempt(request& asked, response& answer) c
     co_return co_await ask(with);
 }
 
-task<result<unsigned>> fastcgi_core::find_script(request& asked, fastcgi_loop& on,
-                                                 std::string& spare, script_path& found) const {
+std::optional<std::string_view> fastcgi_core::name_of_script(const request& asked,
+                                                             std::string& spare) const {
     std::string_view path = asked.path();
-    if (!path.starts_with('/')) co_return 404U;
+    if (!path.starts_with('/')) return std::nullopt;
     if (path.contains('%')) {
-        if (has_encoded_slash(path)) co_return 404U;
+        if (has_encoded_slash(path)) return std::nullopt;
         spare = decoded_parameter(path);
         path = spare;
     }
-    if (!settings_.has_scripts()) {
-        if (path.starts_with(settings_.prefix)) {
-            found = {settings_.prefix, path.substr(settings_.prefix.size())};
-        } else {
-            found = {{}, path}; // a program has called the handler for another path
-        }
-        co_return 0U;
-    }
-    if (path.ends_with('/')) {
-        if (settings_.index.empty()) co_return 404U;
+    if (settings_.has_scripts() && path.ends_with('/')) {
+        if (settings_.index.empty()) return std::nullopt;
         if (spare.empty()) spare = path;
         spare += settings_.index;
         path = spare;
     }
-    const result<script_path> script = co_await on.scripts.find(path);
-    if (!script) {
-        const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
-        if (within.stopped()) co_return fail(script);
-        co_return status_of(script.error());
-    }
-    found = *script;
-    if (found.script.empty()) co_return 404U;
-    if (!found.info.empty() && !settings_.options.path_info) co_return 404U;
-    co_return 0U;
+    return path;
 }
 
 task<result<unsigned>> fastcgi_core::read_body(request& asked,
@@ -141,7 +139,7 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
                 with.on.connections.has_room(at)) {
                 lease->waits_on_new();
             }
-            task<result<backend_connection>> borrowing = search.borrow(*lease, is_renewed);
+            now_or_task<result<backend_connection>> borrowing = search.borrow(*lease, is_renewed);
             result<backend_connection> connection = co_await std::move(borrowing);
             if (!connection) {
                 if (within.stopped()) co_return fail(connection);

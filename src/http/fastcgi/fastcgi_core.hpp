@@ -49,9 +49,9 @@ private:
     struct call;
 
     // --- fastcgi_core.cpp: the request, and who gets it ---
-    /// The script and the rest of the path, or the status that says why there is none.
-    [[nodiscard]] task<result<unsigned>> find_script(request& asked, fastcgi_loop& on,
-                                                     std::string& spare, script_path& found) const;
+    /// The path, decoded, that leads to a script; nothing: none can. `spare` keeps it.
+    [[nodiscard]] std::optional<std::string_view> name_of_script(const request& asked,
+                                                                 std::string& spare) const;
     /// 0: there is a body, or none. Otherwise the status that tells why it could not be read.
     [[nodiscard]] task<result<unsigned>> read_body(request& asked,
                                                    std::optional<spooled_body>& body) const;

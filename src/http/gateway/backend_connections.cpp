@@ -78,18 +78,30 @@ backend_connections::backend_connections(std::shared_ptr<const backend_set> of,
     }
 }
 
-task<result<backend_connection>> backend_connections::borrow(const backend_lease& at,
-                                                             std::chrono::nanoseconds& wait) {
-    backend_pool& from = to_[at.index()];
-    while (!from.idle.empty()) {
-        backend_connection kept = std::move(from.idle.back().connection);
-        from.idle.pop_back();
+std::optional<backend_connection> backend_connections::take_idle(std::size_t index) {
+    std::vector<idle_connection>& from = to_[index].idle;
+    while (!from.empty()) {
+        backend_connection kept = std::move(from.back().connection);
+        from.pop_back();
         const result<received> there = kept->try_receive();
         // Anything else is the end, an error, or bytes that nobody asked for.
         if (there || there.error() != std::errc::operation_would_block) continue;
         simplenet::detail::pooled_access::mark_reused(kept);
-        co_return kept;
+        return kept;
     }
+    return std::nullopt;
+}
+
+now_or_task<result<backend_connection>>
+backend_connections::borrow(const backend_lease& at, std::chrono::nanoseconds& wait) {
+    if (std::optional<backend_connection> kept = take_idle(at.index()))
+        return result<backend_connection>{*std::move(kept)};
+    return borrow_from_pool(at, wait);
+}
+
+task<result<backend_connection>>
+backend_connections::borrow_from_pool(const backend_lease& at, std::chrono::nanoseconds& wait) {
+    backend_pool& from = to_[at.index()];
     const bool is_full = !has_room(at.index());
     if (is_full && wait <= std::chrono::nanoseconds::zero()) {
         co_return fail(std::errc::resource_unavailable_try_again);
@@ -112,7 +124,7 @@ task<result<backend_connection>> backend_connections::borrow(const backend_lease
 task<result<backend_connection>> backend_connections::borrow_new(const backend_lease& at,
                                                                  std::chrono::nanoseconds& wait) {
     for (std::size_t left = keep_;; --left) {
-        task<result<backend_connection>> borrowing = borrow(at, wait);
+        now_or_task<result<backend_connection>> borrowing = borrow(at, wait);
         result<backend_connection> lent = co_await std::move(borrowing);
         // What others have given back since this began is alive.
         if (!lent || !lent->is_reused() || left == 0) co_return lent;

@@ -6,6 +6,7 @@
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/http/now_or_task.hpp>
 #include <simplenet/stream/any_stream.hpp>
 #include <simplenet/stream/connection_pool.hpp>
 #include <simplenet/time/detail/timer_wheel.hpp>
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace simplenet::v0::http::detail {
@@ -67,8 +69,8 @@ public:
     ///   failed: it is busy.
     /// - `std::errc::operation_canceled`, and the error of a deadline of the caller.
     /// - Those of connect_to_backend().
-    [[nodiscard]] task<result<backend_connection>> borrow(const backend_lease& at,
-                                                          std::chrono::nanoseconds& wait);
+    [[nodiscard]] now_or_task<result<backend_connection>> borrow(const backend_lease& at,
+                                                                 std::chrono::nanoseconds& wait);
 
     /// Lends a new connection, and closes the idle ones: they may all have died with the process
     /// that they led to, without being told. Otherwise as borrow().
@@ -135,6 +137,11 @@ private:
         simplenet::detail::timer_wheel* wheel_ = nullptr; // gone if the timer is not armed
     };
 
+    /// An idle connection on which the backend has said nothing, if there is one.
+    [[nodiscard]] std::optional<backend_connection> take_idle(std::size_t index);
+    /// As borrow(), from the pool.
+    [[nodiscard]] task<result<backend_connection>> borrow_from_pool(const backend_lease& at,
+                                                                    std::chrono::nanoseconds& wait);
     void close_overdue() noexcept;
     /// Arms the timer for the connection that has been idle longest.
     void arm() noexcept;

@@ -131,7 +131,7 @@ task<result<std::optional<unsigned>>> passage::try_backend(backend_search& searc
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     constexpr auto forever = std::chrono::steady_clock::time_point::max();
     for (bool is_new = false;; is_new = true) {
-        task<result<backend_connection>> borrowing = search.borrow(*lease_, is_new);
+        now_or_task<result<backend_connection>> borrowing = search.borrow(*lease_, is_new);
         result<backend_connection> lent = co_await std::move(borrowing);
         if (!lent) {
             if (within.stopped()) co_return fail(lent);
