@@ -49,6 +49,12 @@ http::router make_routes() {
 }
 //! [routes]
 
+//! [without a coroutine]
+http::now_or_task<result<>> version(http::request&, http::response& answer) {
+    return answer.send("text/plain", "1.0\n");
+}
+//! [without a coroutine]
+
 //! [server]
 task<result<>> serve_for_a_minute(event_loop_group& group) {
     auto server = http::server::listen(group, {ip_address::loopback_v4(), 8080}, make_routes());
@@ -418,7 +424,10 @@ int serve_securely(http::router routes) {
 namespace snippets {
 
 void all_routes(http::router& routes) {
-    routes.get("/count", counter{}).post("/square", square).get("/metrics", metrics);
+    routes.get("/count", counter{})
+        .post("/square", square)
+        .get("/metrics", metrics)
+        .get("/version", version);
     routes.post("/lines", count_lines).get("/numbers", count_up).post("/back", send_back);
     routes.put("/picture", take_picture)
         .get("/report", send_report)
