@@ -5,6 +5,7 @@
 #if SIMPLENET_HAS_IO_URING
 #include "io_uring/make_backend.hpp"
 #endif
+#include "sys/lack_of_descriptors.hpp"
 
 #include <cstdlib>
 #include <string>
@@ -57,12 +58,6 @@ result<backend> chosen_by_environment() noexcept {
     return choice;
 }
 
-/// epoll would suffer from it too, so it is no reason to avoid io_uring for ever.
-[[maybe_unused]] bool is_shortage_of_descriptors(std::error_code error) noexcept {
-    return error == std::errc::too_many_files_open ||
-           error == std::errc::too_many_files_open_in_system;
-}
-
 /// The backend to use, and whether epoll may replace it.
 struct decision {
     backend which;
@@ -77,7 +72,8 @@ result<decision> decide(backend wanted) noexcept {
 #if SIMPLENET_HAS_IO_URING
     const auto works = probe_uring();
     if (works) return decision{backend::io_uring, true};
-    if (is_shortage_of_descriptors(works.error())) return fail(works);
+    // epoll would suffer from it too, so it is no reason to avoid io_uring for ever.
+    if (sys::lacks_descriptors(works.error())) return fail(works);
 #endif
     return decision{backend::epoll, false};
 }
@@ -93,11 +89,11 @@ result<std::unique_ptr<backend_driver>> make_backend(io_queue& owner, const loop
     if (decided->which == backend::epoll) return make_epoll_backend(owner, options);
 #if SIMPLENET_HAS_IO_URING
     if (auto works = probe_uring(); !works) {
-        if (is_shortage_of_descriptors(works.error())) return fail(works);
+        if (sys::lacks_descriptors(works.error())) return fail(works);
         return fail(backend_error(works.error().value()));
     }
     auto made = make_uring_backend(owner, options);
-    if (made || is_shortage_of_descriptors(made.error())) return made;
+    if (made || sys::lacks_descriptors(made.error())) return made;
     // It works in general, but not once more: most likely the limit of locked memory
     // (RLIMIT_MEMLOCK).
     if (decided->may_fall_back) return make_epoll_backend(owner, options);

@@ -1,7 +1,7 @@
 #include "http/files/file_cache.hpp"
 
-#include "http/lack_of_descriptors.hpp"
 #include "sys/calls.hpp"
+#include "sys/lack_of_descriptors.hpp"
 
 #include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/coro/spawn.hpp>
@@ -47,7 +47,7 @@ bool are_most_descriptors_in_use() noexcept {
 }
 
 bool found_no_descriptor(const result<served_ref>& answer) noexcept {
-    return !answer && lacks_descriptors(answer.error());
+    return !answer && simplenet::detail::sys::lacks_descriptors(answer.error());
 }
 
 } // namespace

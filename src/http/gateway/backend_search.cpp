@@ -1,6 +1,6 @@
 #include "http/gateway/backend_search.hpp"
 
-#include "http/lack_of_descriptors.hpp"
+#include "sys/lack_of_descriptors.hpp"
 
 #include <simplenet/server/server_stop.hpp>
 
@@ -11,7 +11,7 @@ namespace {
 /// Whether connecting failed for want of something on this side: descriptors, memory, or ports.
 /// That says nothing about the backend.
 [[nodiscard]] bool is_own_shortage(const std::error_code& why) noexcept {
-    return lacks_descriptors(why) || why == std::errc::no_buffer_space ||
+    return simplenet::detail::sys::lacks_descriptors(why) || why == std::errc::no_buffer_space ||
            why == std::errc::not_enough_memory ||
            why == std::errc::address_not_available; // no port is left, connect(2)
 }
@@ -37,7 +37,8 @@ no_connection backend_search::judge(std::error_code why) noexcept {
     }
     // Another backend may have an idle connection, or be reached from other ports.
     if (is_own_shortage(why)) {
-        if (lacks_descriptors(why)) simplenet::detail::note_lack_of_descriptors();
+        if (simplenet::detail::sys::lacks_descriptors(why))
+            simplenet::detail::note_lack_of_descriptors();
         return {503, trouble, "connecting"};
     }
     return {why == std::errc::timed_out ? 504U : 502U, failed, "connecting"};
