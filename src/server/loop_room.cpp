@@ -83,16 +83,22 @@ void loop_room::lacks_place(waiting_list& list) noexcept {
     begin();
 }
 
-void loop_room::look_at_descriptors(int newest) noexcept {
+void loop_room::look_at_descriptors(int newest, bool is_here) noexcept {
     // The kernel gives the lowest free number (open(2)), so at least as many are in use.
     if (newest >= scarce_from_) {
         read_limit();
         if (newest < scarce_from_) return;
         in_use_ = newest + 1;
         lack_descriptors(2); // so that there are fewer afterwards
-    } else if (in_use_ != 0 && ++in_use_ > scarce_from_) {
-        // Its number may be that of one that has made room, which tells nothing.
-        lack_descriptors(1);
+    } else if (in_use_ != 0) {
+        // Its number may be that of one that has made room, which tells nothing. Nobody tells this
+        // loop of those that end elsewhere, so they are counted.
+        if (is_here) {
+            ++in_use_;
+        } else {
+            count_descriptors();
+        }
+        if (in_use_ > scarce_from_) lack_descriptors(1);
     }
 }
 
@@ -160,8 +166,10 @@ void loop_room::make_room() noexcept {
     std::size_t looks = most_looked_at;
     if (lacking_ != 0) {
         const std::size_t given = give_up_spares();
-        lacking_ -= std::min(lacking_, given);
-        if (given != 0) count_descriptors();
+        if (given != 0) {
+            count_descriptors();
+            lacking_ = in_use_ == 0 ? 0 : lacking_ - std::min(lacking_, given);
+        }
     }
     lists_.for_each([&](waiting_list& each) {
         const std::size_t places = each.end_some(each.lacking_, looks);
@@ -175,7 +183,8 @@ void loop_room::make_room() noexcept {
 }
 
 void loop_room::tick() noexcept {
-    const bool is_held = is_scarce() && held_ != 0 && lacking_ != 0 && is_crowded();
+    if (!is_scarce()) satisfy(); // what this loop waits for may have ended on another one
+    const bool is_held = held_ != 0 && lacking_ != 0 && is_crowded();
     bool goes_on = std::exchange(was_asked_, false) || is_held;
     lists_.for_each([&](waiting_list& each) { goes_on |= each.awaiting_ != 0; });
     ending_ = 0; // those that are still there have got a request after all

@@ -105,7 +105,9 @@ public:
     void lacks_place(waiting_list& list) noexcept;
     void lacks_descriptors() noexcept;
     /// A connection has got the descriptor `newest`, which may tell that they are scarce.
-    void look_at_descriptors(int newest) noexcept;
+    ///
+    /// @param is_here  This loop keeps the connection, and is told when it ends.
+    void look_at_descriptors(int newest, bool is_here) noexcept;
 
     /// A connection of the site of `list` has ended.
     void connection_ended(waiting_list& list) noexcept {

@@ -91,7 +91,7 @@ void passed_connection::run() noexcept {
     slot.pending_since.store(now_ns(), std::memory_order_relaxed);
     slot.pending.fetch_sub(1, std::memory_order_relaxed);
     if (slot.site != nullptr && claim()) {
-        slot.site->take_passed(std::move(socket), std::move(place), number);
+        slot.site->take(std::move(socket), std::move(place), number);
     }
     let_go();
 }
@@ -449,11 +449,6 @@ void server_site::begin(unique_fd socket, seat place, std::uint64_t number) {
     info.number = number;
     if (handler_->wants_info) describe(stream, info);
     serving_->spawn(serve<Stream>(std::move(stream), std::move(place), info));
-}
-
-void server_site::take_passed(unique_fd socket, seat place, std::uint64_t number) noexcept {
-    room_->look_at_descriptors(socket.get()); // this loop may have connections to spare
-    take(std::move(socket), std::move(place), number);
 }
 
 void server_site::take(unique_fd socket, seat place, std::uint64_t number) noexcept {

@@ -77,8 +77,8 @@ public:
         room_->connection_ended(waiting_);
         if (stopping_) changed_.set();
     }
-    /// Serves a connection that another loop has accepted.
-    void take_passed(unique_fd socket, seat place, std::uint64_t number) noexcept;
+    /// Serves a connection, which another loop may have accepted.
+    void take(unique_fd socket, seat place, std::uint64_t number) noexcept;
 
     /// The site in whose scope `within` is; null: none on this loop.
     [[nodiscard]] static server_site* around(const scope& within) noexcept;
@@ -144,8 +144,6 @@ private:
     void handler_threw(const connection& self, seat& place) noexcept;
 
     /// A connection was accepted, and has a place.
-    /// Serves a connection on this loop.
-    void take(unique_fd socket, seat place, std::uint64_t number) noexcept;
     void admit(unique_fd socket) noexcept;
     /// A connection was accepted, but there is no place.
     void refuse(unique_fd socket) noexcept;

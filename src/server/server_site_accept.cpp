@@ -187,10 +187,10 @@ void server_site::tell_refused(int connection, const char* why) const noexcept {
 
 void server_site::admit(unique_fd socket) noexcept {
     slot_.accepted.fetch_add(1, std::memory_order_relaxed);
-    // Here, whichever loop gets it: it is this listener that has to leave some.
-    room_->look_at_descriptors(socket.get());
     const std::uint64_t number = core_->next_number();
     const std::size_t to = choose();
+    // Here, whichever loop gets it: it is this listener that has to leave some.
+    room_->look_at_descriptors(socket.get(), to == index_);
     seat place{core_, to};
     if (to == index_) {
         take(std::move(socket), std::move(place), number);

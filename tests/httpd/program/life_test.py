@@ -485,6 +485,7 @@ class shortage_test(support.TestCase):
             at = passed.getsockname()[1]
             self.configure(listen=f'address = "127.0.0.1:{at}"')
             text = self.read("httpd.toml").replace("workers = 2", "workers = 16")
+            self.assertIn("workers = 16", text)
             self.write("httpd.toml", text)
             with self.start(listener=passed, descriptors=descriptors) as server, contextlib.ExitStack() as clients:
                 for _ in range(scarce - server.descriptors() + 60):  # fewer than fit into the backlog are left there
