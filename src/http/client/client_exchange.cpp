@@ -177,9 +177,14 @@ task<result<std::size_t>> client_exchange::wait_into(mutable_buffer into, part o
             // What the server said before it ended the connection is there already.
             if (upload_.write_failure()) until = std::min(until, begin + longest_farewell);
         }
-        task<result<std::size_t>> reading = sends ? read_while_sending(into) : read_stream(into);
-        const result<std::size_t> count =
-            co_await with_deadline(std::move(reading), std::min(until, total_until_));
+        until = std::min(until, total_until_);
+        result<std::size_t> count = 0;
+        if (sends) {
+            task<result<std::size_t>> reading = read_while_sending(into);
+            count = co_await with_deadline(std::move(reading), until);
+        } else {
+            count = co_await with_deadline(connection_->stream().read_some(into), until);
+        }
         if (count && *count != 0) {
             has_begun_ = true;
             co_return count;

@@ -5,6 +5,7 @@
 #include "http/files/listing.hpp"
 #include "http/files/media_types.hpp"
 #include "http/server/exchange.hpp"
+#include "http/server/none_left.hpp"
 #include "http/server/service.hpp"
 
 #include <simplenet/runtime/run_blocking.hpp>
@@ -58,9 +59,8 @@ result<unsigned> left_by(std::error_code why) {
 
 task<result<unsigned>> end_sending(served_ref file, now_or_task<result<>> sending) {
     const served_ref kept = std::move(file); // until it has been sent
-    const result<> sent = co_await std::move(sending);
-    if (!sent) co_return fail(sent);
-    co_return 0U;
+    now_or_task<result<unsigned>> ending = none_left(std::move(sending));
+    co_return co_await std::move(ending);
 }
 
 task<result<>> answer_left_later(request& asked, now_or_task<result<unsigned>> attempt) {
@@ -168,10 +168,8 @@ task<result<unsigned>> file_server::serve_path(request& asked, response& answer,
 now_or_task<result<unsigned>> file_server::send_known(request& asked, response& answer,
                                                       served_ref file) {
     now_or_task<result<>> sending = send(asked, answer, *file);
-    const result<>* const sent = sending.now();
-    if (sent == nullptr) return end_sending(std::move(file), std::move(sending));
-    if (!*sent) return result<unsigned>{fail(*sent)};
-    return result<unsigned>{0U};
+    if (sending.now() == nullptr) return end_sending(std::move(file), std::move(sending));
+    return none_left(std::move(sending));
 }
 
 now_or_task<result<>> file_server::send(request& asked, response& answer, const served_file& file) {
@@ -205,9 +203,9 @@ task<result<unsigned>> file_server::send_listing(request& asked, response& answe
         co_await run_blocking(list_directory, root_->get(), path, with);
     if (!page) co_return left_by(page.error());
     answer.set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
-    const result<> sent = co_await answer.send("text/html; charset=utf-8", *page);
-    if (!sent) co_return fail(sent);
-    co_return 0U;
+    now_or_task<result<unsigned>> ending =
+        none_left(answer.send("text/html; charset=utf-8", *page));
+    co_return co_await std::move(ending);
 }
 
 std::shared_ptr<route_handler> make_static_handler(std::string_view directory,
@@ -226,8 +224,8 @@ namespace simplenet::v0::http {
 file_handler::file_handler(std::string_view directory, const static_options& options)
     : server_{std::make_shared<detail::file_server>(directory, options)} {}
 
-task<result<>> file_handler::operator()(request& asked, response& answer) const {
-    co_return co_await detail::answer_left(asked, attempt(asked, answer));
+now_or_task<result<>> file_handler::operator()(request& asked, response& answer) const {
+    return detail::answer_left(asked, attempt(asked, answer));
 }
 
 now_or_task<result<unsigned>> file_handler::attempt(request& asked, response& answer) const {

@@ -7,6 +7,7 @@
 #include "http/proxy/passage.hpp"
 #include "http/proxy/tunnel.hpp"
 #include "http/server/exchange.hpp"
+#include "http/server/none_left.hpp"
 
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/http/errc.hpp>
@@ -107,30 +108,25 @@ void passage::set_answer() {
     }
 }
 
-task<result<unsigned>> passage::pass_answer() {
+now_or_task<result<unsigned>> passage::pass_answer() {
     note_answer();
     const unsigned status = exchange_->status();
-    if (status == 101) co_return co_await pass_upgrade();
-    if (!is_good_answer()) co_return refuse_answer(make_error_code(errc::bad_response));
-    if (exchange_->is_chunked()) co_return co_await pass_chunked();
+    if (status == 101) return pass_upgrade();
+    if (!is_good_answer())
+        return result<unsigned>{refuse_answer(make_error_code(errc::bad_response))};
+    if (exchange_->is_chunked()) return pass_chunked();
     const std::optional<const_buffer> whole = exchange_->take_whole();
-    if (!whole) co_return co_await pass_body();
+    if (!whole) return pass_body();
     set_answer();
     if (asked_.method() == "HEAD") {
         if (const auto length = exchange_->fields().find("Content-Length")) {
             answer_.set("Content-Length", *length);
-            co_return 0U; // the head leaves when the handler ends
+            return result<unsigned>{0U}; // the head leaves when the handler ends
         }
         const bool may_have_body = status != 204 && status != 205 && status != 304;
-        if (may_have_body) {
-            const result<> sent = co_await exchange::of(asked_).send_head();
-            if (!sent) co_return fail(sent);
-            co_return 0U;
-        }
+        if (may_have_body) return none_left(exchange::of(asked_).send_head());
     }
-    const result<> sent = co_await answer_.send({}, *whole);
-    if (!sent) co_return fail(sent);
-    co_return 0U;
+    return none_left(answer_.send({}, *whole));
 }
 
 task<result<unsigned>> passage::pass_chunked() {

@@ -4,6 +4,7 @@
 #include "http/codec/method.hpp"
 #include "http/codec/websocket_handshake.hpp"
 #include "http/server/exchange.hpp"
+#include "http/server/none_left.hpp"
 
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/http/errc.hpp>
@@ -24,28 +25,24 @@ namespace {
 
 // --- the request ---------------------------------------------------------------------------------
 
-task<result<unsigned>> passage::run() {
+now_or_task<result<unsigned>> passage::run() {
     switch (judge_forwards(asked_.method(), asked_.fields())) {
     case forwards::allowed:
         break;
     case forwards::malformed:
-        co_return 400U;
-    case forwards::exhausted: {
+        return result<unsigned>{400U};
+    case forwards::exhausted:
         // This is the final recipient. A TRACE would show what proxies in front have added.
-        if (asked_.method() == "TRACE") co_return 501U;
-        answer_.status(204);
-        const result<> sent = co_await answer_.send({}, {});
-        if (!sent) co_return fail(sent);
-        co_return 0U;
-    }
+        if (asked_.method() == "TRACE") return result<unsigned>{501U};
+        return none_left(answer_.status(204).send({}, {}));
     }
     connections_ = connections_of(exchange::of(asked_), core_);
     if (exchange::of(asked_).asks_for_upgrade()) find_handshake();
     if (asked_.content_length() != 0U) {
-        if (!core_->options().streamed) co_return co_await run_spooled(core_->directory());
+        if (!core_->options().streamed) return run_spooled(core_->directory());
         passing_.emplace(asked_);
     }
-    co_return co_await try_backends();
+    return try_backends();
 }
 
 // A frame of its own: most requests have no body.
@@ -115,47 +112,39 @@ exchange_request passage::message() {
 // --- backends ------------------------------------------------------------------------------------
 
 task<result<unsigned>> passage::try_backends() {
-    backend_search search{*core_->backends(), connections_->pools, connections_->wait};
-    for (;;) {
-        lease_ = search.next();
-        if (!lease_) co_return failure_;
-        is_noted_ = false;
-        backend_ = lease_->name();
-        const result<std::optional<unsigned>> outcome = co_await try_backend(search);
-        if (!outcome) co_return fail(outcome);
-        if (*outcome) co_return **outcome;
-    }
-}
-
-task<result<std::optional<unsigned>>> passage::try_backend(backend_search& search) {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     constexpr auto forever = std::chrono::steady_clock::time_point::max();
-    for (bool is_new = false;; is_new = true) {
-        now_or_task<result<backend_connection>> borrowing = search.borrow(*lease_, is_new);
-        result<backend_connection> lent = co_await std::move(borrowing);
-        if (!lent) {
-            if (within.stopped()) co_return fail(lent);
-            const no_connection judged = backend_search::judge(lent.error());
-            failure_ = judged.status;
-            if (judged.kind == gateway_event::failed) lease_->failed();
-            core_->report(judged.kind, backend_, judged.doing, lent.error());
-            co_return std::nullopt;
+    backend_search search{*core_->backends(), connections_->pools, connections_->wait};
+    while ((lease_ = search.next())) {
+        is_noted_ = false;
+        backend_ = lease_->name();
+        for (bool is_new = false;; is_new = true) {
+            now_or_task<result<backend_connection>> borrowing = search.borrow(*lease_, is_new);
+            result<backend_connection> lent = co_await std::move(borrowing);
+            if (!lent) {
+                if (within.stopped()) co_return fail(lent);
+                const no_connection judged = backend_search::judge(lent.error());
+                failure_ = judged.status;
+                if (judged.kind == gateway_event::failed) lease_->failed();
+                core_->report(judged.kind, backend_, judged.doing, lent.error());
+                break;
+            }
+            const bool was_kept = lent->is_reused();
+            connection_keeper* const keeper = this;
+            exchange_.emplace(core_->exchanges(), message(), *std::move(lent), forever, keeper);
+            const result<> opened = co_await exchange_->open();
+            if (opened) co_return co_await pass_answer();
+            if (within.stopped()) co_return fail(opened);
+            // The backend has closed a connection that it had kept: nobody's failure.
+            const bool is_stale = was_kept && !is_new && is_end_of_connection(opened.error());
+            if (is_stale && can_repeat()) continue;
+            const auto judged = judge_failure(opened.error(), is_stale);
+            if (!judged) co_return fail(judged);
+            if (*judged) co_return **judged;
+            break;
         }
-        const bool was_kept = lent->is_reused();
-        connection_keeper* const keeper = this;
-        exchange_.emplace(core_->exchanges(), message(), *std::move(lent), forever, keeper);
-        const result<> opened = co_await exchange_->open();
-        if (opened) {
-            const result<unsigned> passed = co_await pass_answer();
-            if (!passed) co_return fail(passed);
-            co_return std::optional{*passed};
-        }
-        if (within.stopped()) co_return fail(opened);
-        // The backend has closed a connection that it had kept: nobody's failure.
-        const bool is_stale = was_kept && !is_new && is_end_of_connection(opened.error());
-        if (is_stale && can_repeat()) continue;
-        co_return judge_failure(opened.error(), is_stale);
     }
+    co_return failure_;
 }
 
 bool passage::can_repeat() const noexcept {

@@ -10,6 +10,7 @@
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/http/now_or_task.hpp>
 #include <simplenet/http/request.hpp>
 #include <simplenet/http/response.hpp>
 #include <simplenet/io/scratch.hpp>
@@ -58,15 +59,13 @@ public:
     ~passage() = default;
 
     /// As proxy_handler::attempt().
-    [[nodiscard]] task<result<unsigned>> run();
+    [[nodiscard]] now_or_task<result<unsigned>> run();
 
 private:
     // --- passage.cpp: the request, and who gets it ---
     [[nodiscard]] task<result<unsigned>> run_spooled(std::string_view directory);
     [[nodiscard]] task<result<unsigned>> try_backends();
-    /// Nothing: another backend may be asked.
-    [[nodiscard]] task<result<std::optional<unsigned>>> try_backend(backend_search& search);
-    /// Judges a request that got no answer, as try_backend().
+    /// Judges a request that got no answer. Nothing: another backend may be asked.
     [[nodiscard]] result<std::optional<unsigned>> judge_failure(std::error_code why, bool was_kept);
     [[nodiscard]] bool can_repeat() const noexcept;
     void find_handshake();
@@ -80,7 +79,7 @@ private:
     void note_answer() noexcept;
 
     // --- pass_answer.cpp: the answer ---
-    [[nodiscard]] task<result<unsigned>> pass_answer();
+    [[nodiscard]] now_or_task<result<unsigned>> pass_answer();
     [[nodiscard]] bool is_good_answer() const noexcept;
     /// The fields of the answer that the program has set for itself; empty: none of them.
     [[nodiscard]] std::vector<bool> fields_set_before() const;

@@ -143,8 +143,7 @@ void append_number(std::string& to, std::uint64_t number) {
 
 /// Without a scope, which means nothing to another machine.
 [[nodiscard]] std::string text_of(const ip_address& address) {
-    const ip_address plain = address.unmapped();
-    std::string text = plain.to_string();
+    std::string text = address.unmapped().to_string();
     if (const std::size_t scope = text.find('%'); scope != std::string::npos) text.resize(scope);
     return text;
 }
@@ -162,8 +161,8 @@ void append_value(std::string& to, std::string_view value) {
 /// An address as a node of Forwarded (RFC 7239, section 6).
 void append_node(std::string& to, std::string_view address) {
     to.append("for=");
-    const bool is_v6 = address.contains(':');
-    append_value(to, is_v6 ? '[' + std::string{address} + ']' : std::string{address});
+    if (!address.contains(':')) return append_value(to, address);
+    to.append("\"[").append(address).append("]\"");
 }
 
 /// A list that was received, perhaps in several fields.
@@ -221,7 +220,10 @@ public:
         to_.append(";proto=").append(scheme).append("\r\n");
         forwarded_for_.begin(to_);
         to_.append(peer).append("\r\n");
-        if (!has_real_ip_) append_field(to_, "X-Real-IP", text_of(asked_.client));
+        if (!has_real_ip_) {
+            const bool is_peer = asked_.client == asked_.peer;
+            append_field(to_, "X-Real-IP", is_peer ? peer : text_of(asked_.client));
+        }
         if (!has_proto_) append_field(to_, "X-Forwarded-Proto", scheme);
         if (!has_host_ && !asked_.host.empty()) {
             append_field(to_, "X-Forwarded-Host", asked_.host);
