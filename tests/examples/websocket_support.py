@@ -128,7 +128,9 @@ class Browser:
     def tab(self, url):
         target = self.command("Target.createTarget", url="about:blank")["targetId"]
         tab = Tab(self, self.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
-        tab.command("Page.navigate", url=url)  # answered when the page has begun: before, it may lose commands
+        begun = tab.command("Page.navigate", url=url)  # before its answer, the page may lose commands
+        if "errorText" in begun:
+            raise AssertionError(f"{url}: {begun['errorText']}")
         return tab
 
 

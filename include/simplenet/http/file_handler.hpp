@@ -3,6 +3,7 @@
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/http/now_or_task.hpp>
 #include <simplenet/http/request.hpp>
 #include <simplenet/http/response.hpp>
 #include <simplenet/http/static_options.hpp>
@@ -40,10 +41,11 @@ public:
     ///
     /// @par Errors
     /// Those of response::send_file().
-    task<result<>> operator()(request& asked, response& answer) const;
+    now_or_task<result<>> operator()(request& asked, response& answer) const;
 
     /// Answers if the path leads to something: with a file, a listing, or the redirect of a
-    /// directory without its slash.
+    /// directory without its slash. A file that is known is answered by the call itself, before the
+    /// await. This object outlives the await.
     ///
     /// @return 0: answered. Otherwise nothing was answered, and this is the status that fits: 404;
     ///         403: the file cannot be read; 405 with Allow, which has been set, unless

@@ -9,22 +9,30 @@
 #include <utility>
 #include <variant>
 
+namespace simplenet::v0::http::detail {
+// The library's own: not exported, since it is first named here.
+class handler_call;
+} // namespace simplenet::v0::http::detail
+
 #pragma GCC visibility push(default)
 
 namespace simplenet::v0::http {
 
-namespace detail {
-class handler_call;
-} // namespace detail
-
-/// What a function returns that seldom has to wait: without waiting it costs no coroutine. Awaited
-/// once, as a task.
+/// A result that is known already, or a task. Await it once.
 ///
-/// A handler of a router may be a function that returns a `now_or_task<result<>>`; what the
-/// function lends to others has to live until the answer has been taken, so not in its variables.
+/// A handler may be a plain function that returns `now_or_task<result<>>`. Its variables are gone
+/// when the answer is sent, so it lends nothing of them to response::send(): a large or compressed
+/// answer is sent after the function has returned.
 ///
 /// @par Cancellation
-/// That of the task. A result that is there is returned, also if the caller was stopped.
+/// That of the task. A result that is known is returned, also if the caller was stopped.
+/// @par Cost
+/// A known result costs no coroutine.
+///
+/// Loop thread only, as the task.
+///
+/// @par Example
+/// @snippet http.cpp without a coroutine
 template <class T>
 class [[nodiscard]] now_or_task : public simplenet::detail::awaited_from_outside<now_or_task<T>> {
     using own_site = simplenet::detail::await_site;
@@ -40,16 +48,19 @@ public:
     now_or_task& operator=(now_or_task&&) = delete;
     ~now_or_task() = default;
 
-    /// The result, if it is there already; otherwise null.
+    /// The result if it is known; otherwise null.
     [[nodiscard]] T* now() noexcept { return std::get_if<0>(&outcome_); }
 
+    /// Called by `co_await`, as the next two: whether the result is known.
     [[nodiscard]] bool await_ready() const noexcept { return outcome_.index() == 0; }
     using simplenet::detail::awaited_from_outside<now_or_task>::await_suspend;
+    /// Begins the task, and resumes `caller` when it has ended.
     template <simplenet::detail::own_promise Promise>
     auto await_suspend(std::coroutine_handle<Promise> caller,
                        own_site at = own_site::current()) noexcept {
         return std::get<1>(outcome_).await_suspend(caller, at);
     }
+    /// The result; throws what the task threw.
     T await_resume() {
         if (T* const there = now()) return std::move(*there);
         return std::get<1>(outcome_).await_resume();

@@ -9,6 +9,7 @@
 #include <simplenet/http/compression_options.hpp>
 #include <simplenet/http/fastcgi.hpp>
 #include <simplenet/http/file_handler.hpp>
+#include <simplenet/http/now_or_task.hpp>
 #include <simplenet/http/proxy_handler.hpp>
 #include <simplenet/http/request.hpp>
 #include <simplenet/http/response.hpp>
@@ -44,7 +45,7 @@ struct site_backend {
     simplenet::http::backend_status status;
 };
 
-/// How a request is answered: nearly always at once, without a coroutine.
+/// The outcome if it is known at once, otherwise a task.
 using answering = simplenet::http::now_or_task<simplenet::result<>>;
 
 /// Immutable; shared by all loops, and called by several at once. Lives as long as a request uses
@@ -104,7 +105,8 @@ private:
                                   response& answer, unsigned rerouted) const;
     [[nodiscard]] answering serve_files(const served_route& to, request& asked, response& answer,
                                         unsigned rerouted) const;
-    /// Of a path that ends in a slash: with its index, else as a file.
+    /// Answers a path that ends in a slash: with its index if there is one, otherwise as
+    /// serve_file().
     [[nodiscard]] outcome serve_directory(const served_route& to, request& asked, response& answer,
                                           unsigned rerouted) const;
     [[nodiscard]] answering serve_file(request& asked, response& answer) const;
@@ -115,7 +117,7 @@ private:
     [[nodiscard]] static answering answer_fixed(const served_route& to, response& answer);
     [[nodiscard]] outcome redirect(const served_route& to, request& asked, response& answer) const;
     [[nodiscard]] outcome pass_on(const served_route& to, request& asked, response& answer) const;
-    /// Answers with the status that was left, if one was.
+    /// Awaits `attempt`, and answers with the status that it leaves, if any.
     [[nodiscard]] outcome end_attempt(attempted attempt, request& asked, response& answer) const;
     /// Answers with an error: with the site's page for it, else with a short one.
     [[nodiscard]] outcome answer_error(unsigned status, request& asked, response& answer) const;

@@ -48,7 +48,7 @@ task<result<unsigned>> fastcgi_core::attempt(request& asked, response& answer) c
         this, [this] { return std::make_shared<fastcgi_loop>(shared_from_this()); });
     call with{.asked = asked, .answer = answer, .on = *on};
     std::string spare;
-    const std::optional<std::string_view> name = name_of_script(asked, spare);
+    const std::optional<std::string_view> name = path_to_serve(asked, spare);
     if (!name) co_return 404U;
     script_path path;
     if (settings_.has_scripts()) {
@@ -95,8 +95,8 @@ task<result<unsigned>> fastcgi_core::attempt(request& asked, response& answer) c
     co_return co_await ask(with);
 }
 
-std::optional<std::string_view> fastcgi_core::name_of_script(const request& asked,
-                                                             std::string& spare) const {
+std::optional<std::string_view> fastcgi_core::path_to_serve(const request& asked,
+                                                            std::string& spare) const {
     std::string_view path = asked.path();
     if (!path.starts_with('/')) return std::nullopt;
     if (path.contains('%')) {

@@ -49,9 +49,10 @@ private:
     struct call;
 
     // --- fastcgi_core.cpp: the request, and who gets it ---
-    /// The path, decoded, that leads to a script; nothing: none can. `spare` keeps it.
-    [[nodiscard]] std::optional<std::string_view> name_of_script(const request& asked,
-                                                                 std::string& spare) const;
+    /// The decoded path, with the index behind a slash if there are scripts. Nothing: the answer is
+    /// 404. Refers to `asked` or `spare`.
+    [[nodiscard]] std::optional<std::string_view> path_to_serve(const request& asked,
+                                                                std::string& spare) const;
     /// 0: there is a body, or none. Otherwise the status that tells why it could not be read.
     [[nodiscard]] task<result<unsigned>> read_body(request& asked,
                                                    std::optional<spooled_body>& body) const;

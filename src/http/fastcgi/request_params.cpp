@@ -24,8 +24,7 @@ public:
         : into_{into} {}
 
     /// With a value that may have two parts.
-    // Never inlined: twenty variables of a request would be six kilobytes of instructions, a fifth
-    // of the cache for them.
+    // Inlined, its twenty calls would be 6 KB of instructions, a fifth of the first cache.
     [[gnu::noinline]] void add(std::string_view name, std::string_view first,
                                std::string_view second = {}) {
         const std::size_t size = first.size() + second.size();

@@ -137,7 +137,7 @@ private:
         simplenet::detail::timer_wheel* wheel_ = nullptr; // gone if the timer is not armed
     };
 
-    /// An idle connection on which the backend has said nothing, if there is one.
+    /// Takes an idle connection on which the backend has said nothing, and closes those before it.
     [[nodiscard]] std::optional<backend_connection> take_idle(std::size_t index);
     /// As borrow(), from the pool.
     [[nodiscard]] task<result<backend_connection>> borrow_from_pool(const backend_lease& at,

@@ -7,6 +7,7 @@
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/http/backend.hpp>
+#include <simplenet/http/now_or_task.hpp>
 
 #include <chrono>
 #include <optional>

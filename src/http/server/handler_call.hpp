@@ -23,8 +23,8 @@ struct handler_outcome {
     std::exception_ptr thrown = {};
 };
 
-/// An awaitable and no coroutine: a request that is answered at once has no frame but the
-/// handler's.
+/// An awaitable and no coroutine: a request that is answered at once has at most the frame of the
+/// handler.
 class [[nodiscard]] handler_call {
 public:
     handler_call(route_handler& to, exchange& of, request& asked, response& answer) noexcept

@@ -59,6 +59,7 @@ private:
         of.continue_with(talk(handler_, nullptr, *std::move(accepted)));
         co_return result<>{};
     }
+
     // The route may be replaced meanwhile, so this holds its handler.
     static task<result<>> talk(std::shared_ptr<websocket_handler> with, request* asked,
                                websocket peer) {

@@ -70,7 +70,12 @@ TEST_P(request_test, fields_that_could_be_taken_for_others_are_left_out) {
     const received_request got = received("/a.php", "Proxy: evil\r\nX_Forwarded_For: evil\r\n"
                                                     "X.Forwarded.For: evil\r\nTE: trailers\r\n"
                                                     "Cookie: a=1\r\nCookie: b=2\r\n"
-                                                    "Content-Type: x/y\r\nUpgrade: evil\r\n");
+                                                    "Content-Type: x/y\r\nUpgrade: evil\r\n"
+                                                    "Proxy-Connection: evil\r\n"
+                                                    "Proxy-Authorization: evil\r\n"
+                                                    "Proxy-Authenticate: evil\r\n"
+                                                    "HTTP2-Settings: evil\r\nKeep-Alive: evil\r\n"
+                                                    "Trailer: evil\r\nProxy: evil\r\n");
 
     for (const auto& [name, value] : got.params)
         EXPECT_EQ(value.find("evil"), std::string::npos) << name;

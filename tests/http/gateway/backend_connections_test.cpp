@@ -155,7 +155,7 @@ TEST_P(backend_connections_test, a_place_is_waited_for_only_so_long) {
         EXPECT_EQ(wait_, 0ms);
         wait_ = 10s;
         // The caller's own limit is another error.
-        task<result<http::detail::backend_connection>> waiting = connections.borrow(lease, wait_);
+        auto waiting = connections.borrow(lease, wait_);
         const auto late = co_await with_timeout(std::move(waiting), 0ms);
         EXPECT_EQ(error_of(late), errc::deadline_exceeded);
     });

@@ -152,13 +152,17 @@ TEST_P(http_response_test, a_function_may_answer_without_a_coroutine) {
 }
 
 // What send() borrows may be gone by the time it is awaited.
-TEST(http_handler_test, what_send_returns_is_no_answer_of_a_handler) {
-    const auto forgets_to_wait = [](http::request&, http::response& answer) {
-        const std::string text = "gone";
-        return answer.send("text/plain", text);
-    };
-    static_assert(!http::detail::handles_requests<decltype(forgets_to_wait)>);
-}
+constexpr auto forgets_to_wait = [](http::request&, http::response& answer) {
+    const std::string text = "gone";
+    return answer.send("text/plain", text);
+};
+template <class Result>
+using handler_returning = Result (*)(http::request&, http::response&);
+using http::detail::handles_requests;
+static_assert(!handles_requests<decltype(forgets_to_wait)>);
+static_assert(handles_requests<handler_returning<task<>>>);
+static_assert(handles_requests<handler_returning<task<result<>>>>);
+static_assert(handles_requests<handler_returning<http::now_or_task<result<>>>>);
 
 TEST_P(http_response_test, head_has_the_length_and_no_body) {
     serve_handler([](http::request&, http::response& answer) -> task<result<>> {
