@@ -47,6 +47,7 @@ SERVED = {
     "docs/snippets/http.cpp upgrade": ["page:http-upgrade"],
     "docs/snippets/http.cpp websocket": ["page:http-websocket"],
     "docs/snippets/http.cpp websocket request": ["page:http-websocket-request"],
+    "docs/snippets/http.cpp without a coroutine": ["page:http-without-a-coroutine"],
     "docs/snippets/readme.cpp echo": ["page:readme"],
     "docs/snippets/seeing_inside.cpp name": ["page:named"],
     "docs/snippets/servers.cpp activation": ["rolling_restart"],

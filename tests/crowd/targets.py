@@ -417,6 +417,7 @@ def http_idioms():
         ("http-hello", asked("GET /hello/victim", b"Hello, victim!\n")),
         ("http-routes", asked("POST /users", b"\r\n\r\nalice", b"alice")),
         ("http-shared", asked("GET /count", b"text/plain")),
+        ("http-without-a-coroutine", asked("GET /version", b"\r\n\r\n1.0\n")),
         ("http-errors", asked("POST /square", b"\r\n\r\n64\n", b"8")),
         ("http-metrics", asked("GET /metrics", b"simplenet_loop_turns_total")),
         ("http-lines", {**asked("POST /lines", b"2 lines", b"a\nb\n"), **endless,
