@@ -105,7 +105,11 @@ void loop_room::look_at_descriptors(int newest, bool is_here) noexcept {
 int loop_room::read_limit() noexcept {
     constexpr int most_left = 1024; // for files and other connections
     const int limit = sys::descriptor_limit();
-    scarce_from_ = limit - std::min(limit / 16, most_left);
+    // Each listener looks when it has accepted, so each takes one more.
+    std::size_t listeners = 0;
+    lists_.for_each([&](waiting_list& each) { listeners += each.core_.size(); });
+    const int for_listeners = static_cast<int>(std::min<std::size_t>(listeners, most_left));
+    scarce_from_ = limit - std::min(limit / 16, most_left) - std::min(limit / 4, for_listeners);
     return limit;
 }
 

@@ -480,7 +480,7 @@ class shortage_test(support.TestCase):
 
     def test_busy_clients_of_other_loops_leave_descriptors(self):
         """The loop that accepts saw only its own, one of sixteen, and took the last ones for the others."""
-        descriptors, scarce = 640, 640 - 640 // 16
+        descriptors, scarce = 640, 640 - 640 // 16 - 16  # one for each worker
         with listening() as passed:
             at = passed.getsockname()[1]
             self.configure(listen=f'address = "127.0.0.1:{at}"')
@@ -493,6 +493,27 @@ class shortage_test(support.TestCase):
                     client.sendall(b"GET / HTTP/1.1\r\n")  # whoever sends it cannot be spared
                 server.wait_for("new connections wait")
                 self.assertLessEqual(server.descriptors(), scarce + 1)
+
+    def test_busy_clients_of_many_workers_leave_descriptors(self):
+        """Each worker took one more before it looked: together they took the last ones."""
+        self.write("www/other", "another file")
+        self.configure()
+        text = self.read("httpd.toml").replace("workers = 2", "workers = 16")
+        self.assertIn("workers = 16", text)
+        self.write("httpd.toml", text)
+        descriptors = 256
+        with self.start(descriptors=descriptors) as server, contextlib.ExitStack() as clients:
+            client = clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
+            client.sendall(b"GET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n")
+            server.send(signal.SIGSTOP)  # so that they come at once
+            for _ in range(self.CLIENTS):
+                busy = clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
+                busy.sendall(b"GET / HTTP/1.1\r\n")
+            server.send(signal.SIGCONT)
+            server.wait_for("error new connections wait")
+            self.assertLessEqual(server.descriptors(), descriptors - descriptors // 16)
+            client.sendall(b"\r\n")
+            self.assertIn(b"another file", client.makefile("rb").read())
 
     def test_a_shortage_ends_with_its_crowd(self):
         """Listeners waited for room that nothing could report any more."""
