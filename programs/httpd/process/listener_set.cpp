@@ -1,13 +1,16 @@
 #include "httpd/process/listener_set.hpp"
 
 #include <simplenet/coro/spawn.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <ranges>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #if SIMPLENET_HTTPD_TLS
@@ -167,6 +170,18 @@ task<simplenet::shutdown_report> listener_set::shutdown(std::chrono::nanoseconds
         whole.cut += one.cut;
     }
     co_return whole;
+}
+
+task<> listener_set::ended_accepting() const {
+    const auto is_accepting = [](const auto& each) {
+        const auto listeners = each->duplicate_listeners();
+        return listeners || listeners.error() != std::errc::bad_file_descriptor;
+    };
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{1};
+    while (std::ranges::any_of(ending_, is_accepting) && std::chrono::steady_clock::now() < until) {
+        const auto slept = co_await simplenet::async_sleep(std::chrono::milliseconds{1});
+        if (!slept) co_return;
+    }
 }
 
 void listener_set::cut() noexcept {

@@ -87,6 +87,9 @@ public:
     };
     /// Of each listener, in the order of the configuration.
     [[nodiscard]] std::vector<figures> all_figures() const;
+    /// Waits until the servers that commit() has ended accept nothing any more, for a second at
+    /// most. Until then a new connection may still be one of theirs.
+    [[nodiscard]] simplenet::task<> ended_accepting() const;
 
 private:
     struct served {

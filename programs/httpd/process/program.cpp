@@ -170,7 +170,7 @@ private:
     [[nodiscard]] listening_sockets open_status(const configuration& with);
     [[nodiscard]] status_sources sources(const configuration& of,
                                          const std::shared_ptr<const sites>& served);
-    void reload();
+    [[nodiscard]] task<> reload();
     /// Signals that mean the same while the program serves and while it ends; ignores others.
     void act_on(int signal);
     /// Throws if `next` cannot be served; then nothing has changed.
@@ -405,7 +405,7 @@ task<> program::attend() {
         if (!number) co_return;
         switch (*number) {
         case SIGHUP:
-            reload();
+            co_await reload();
             break;
         case SIGTERM:
         case SIGINT:
@@ -417,7 +417,7 @@ task<> program::attend() {
 }
 
 // This loop has nothing else to do, so files are read on it.
-void program::reload() {
+task<> program::reload() {
     notify_reloading();
     try {
         const reading_result read = configure(line_);
@@ -429,6 +429,7 @@ void program::reload() {
         }
         if (!read.problems.can_start()) throw std::runtime_error{"the configuration has errors"};
         change_to(read.configuration);
+        co_await listeners_.ended_accepting();
         tell_addresses();
         errors_.write(log_level::info, "reloaded");
         board_->reloaded(true);
