@@ -440,6 +440,14 @@ class shortage_test(support.TestCase):
         self.configure(listen='address = "127.0.0.1:0"\n[[listen]]\naddress = "127.0.0.1:0"')
         return self.start(descriptors=200)
 
+    def come_at_once(self, server, clients, text=b""):
+        """A crowd, each of which says `text`; the server goes on when all have come."""
+        server.send(signal.SIGSTOP)
+        for _ in range(self.CLIENTS):
+            client = clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
+            client.sendall(text)
+        server.send(signal.SIGCONT)
+
     def test_clients_that_wait_keep_nobody_out(self):
         self.write("www/other", "another file")
         with self.start_with_few_descriptors() as server, contextlib.ExitStack() as clients:
@@ -454,10 +462,7 @@ class shortage_test(support.TestCase):
 
     def test_silent_clients_keep_nobody_out(self):
         with self.start_with_few_descriptors() as server, contextlib.ExitStack() as clients:
-            server.send(signal.SIGSTOP)  # so that they come at once
-            for _ in range(self.CLIENTS):
-                clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
-            server.send(signal.SIGCONT)
+            self.come_at_once(server, clients)
             for port in (server.port(0), server.port(1)):
                 self.assertEqual(get(port)[:2], (200, "front page"))
 
@@ -466,11 +471,7 @@ class shortage_test(support.TestCase):
         with self.start_with_few_descriptors() as server, contextlib.ExitStack() as clients:
             client = clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
             client.sendall(b"GET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n")
-            server.send(signal.SIGSTOP)  # so that they come at once
-            for _ in range(self.CLIENTS):
-                busy = clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
-                busy.sendall(b"GET / HTTP/1.1\r\n")
-            server.send(signal.SIGCONT)
+            self.come_at_once(server, clients, b"GET / HTTP/1.1\r\n")
             server.wait_for("error new connections wait")
             before = server.descriptors()
             time.sleep(2.5)  # a listener that looked again took another one each second
@@ -505,11 +506,7 @@ class shortage_test(support.TestCase):
         with self.start(descriptors=descriptors) as server, contextlib.ExitStack() as clients:
             client = clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
             client.sendall(b"GET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n")
-            server.send(signal.SIGSTOP)  # so that they come at once
-            for _ in range(self.CLIENTS):
-                busy = clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
-                busy.sendall(b"GET / HTTP/1.1\r\n")
-            server.send(signal.SIGCONT)
+            self.come_at_once(server, clients, b"GET / HTTP/1.1\r\n")
             server.wait_for("error new connections wait")
             self.assertLessEqual(server.descriptors(), descriptors - descriptors // 16)
             client.sendall(b"\r\n")
