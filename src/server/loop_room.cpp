@@ -187,8 +187,11 @@ void loop_room::make_room() noexcept {
 }
 
 void loop_room::tick() noexcept {
-    if (!is_scarce()) satisfy(); // what this loop waits for may have ended on another one
-    const bool is_held = held_ != 0 && lacking_ != 0 && is_crowded();
+    // What this loop waits for may have ended on another one. A lack of something else is not over.
+    const bool was_scarce = in_use_ != 0;
+    const bool is_scarce_now = is_scarce();
+    if (was_scarce && !is_scarce_now) satisfy();
+    const bool is_held = is_scarce_now && held_ != 0 && lacking_ != 0 && is_crowded();
     bool goes_on = std::exchange(was_asked_, false) || is_held;
     lists_.for_each([&](waiting_list& each) { goes_on |= each.awaiting_ != 0; });
     ending_ = 0; // those that are still there have got a request after all

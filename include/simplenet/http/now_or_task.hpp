@@ -20,9 +20,9 @@ namespace simplenet::v0::http {
 
 /// A result that is known already, or a task. Await it once.
 ///
-/// A handler may be a plain function that returns `now_or_task<result<>>`. Its variables are gone
-/// when the answer is sent, so it lends nothing of them to response::send(): a large or compressed
-/// answer is sent after the function has returned.
+/// A handler may be a plain function that returns `now_or_task<result<>>`. It lends none of its
+/// variables to response::send(), however small they are: an answer may have to wait for its
+/// client, and they are gone by then.
 ///
 /// @par Cancellation
 /// That of the task. A result that is known is returned, also if the caller was stopped.

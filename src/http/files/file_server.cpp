@@ -59,8 +59,9 @@ result<unsigned> left_by(std::error_code why) {
 
 task<result<unsigned>> end_sending(served_ref file, now_or_task<result<>> sending) {
     const served_ref kept = std::move(file); // until it has been sent
-    now_or_task<result<unsigned>> ending = none_left(std::move(sending));
-    co_return co_await std::move(ending);
+    const result<> sent = co_await std::move(sending);
+    if (!sent) co_return fail(sent);
+    co_return 0U;
 }
 
 task<result<>> answer_left_later(request& asked, now_or_task<result<unsigned>> attempt) {
@@ -203,9 +204,9 @@ task<result<unsigned>> file_server::send_listing(request& asked, response& answe
         co_await run_blocking(list_directory, root_->get(), path, with);
     if (!page) co_return left_by(page.error());
     answer.set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
-    now_or_task<result<unsigned>> ending =
-        none_left(answer.send("text/html; charset=utf-8", *page));
-    co_return co_await std::move(ending);
+    const result<> sent = co_await answer.send("text/html; charset=utf-8", *page);
+    if (!sent) co_return fail(sent);
+    co_return 0U;
 }
 
 std::shared_ptr<route_handler> make_static_handler(std::string_view directory,

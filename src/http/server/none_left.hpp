@@ -6,7 +6,7 @@
 
 namespace simplenet::v0::http::detail {
 
-/// 0, the status that says that none is left to be answered, once `answer` has been taken.
+/// 0 when `answer` has been taken, or its error. For functions that are no coroutines.
 [[nodiscard]] now_or_task<result<unsigned>> none_left(now_or_task<result<>> answer);
 
 } // namespace simplenet::v0::http::detail
