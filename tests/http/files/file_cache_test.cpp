@@ -324,10 +324,14 @@ TEST_P(file_cache_test, the_date_of_a_file_is_never_in_the_future) {
     const timespec dates[2]{tomorrow, tomorrow};
     ASSERT_EQ(::utimensat(AT_FDCWD, tree_.path("a").c_str(), dates, 0), 0);
 
-    const auto opened = open("a");
-
-    ASSERT_TRUE(opened);
-    EXPECT_LE((*opened)->plain.modified, ::time(nullptr));
+    // Until a second begins: the clock of Date, as that of time(2), is a tick behind the exact one.
+    const std::time_t start = ::time(nullptr);
+    for (std::time_t now = start; now == start; now = ::time(nullptr)) {
+        remake_cache(every_time);
+        const auto opened = open("a");
+        ASSERT_TRUE(opened);
+        ASSERT_LE((*opened)->plain.modified, ::time(nullptr));
+    }
 }
 
 TEST_P(file_cache_test, a_file_that_has_just_changed_has_a_weak_tag_and_is_read_again) {
