@@ -71,6 +71,7 @@ struct brought_bytes {
 /// The kind of a socket.
 enum class record_kind : std::uint8_t {
     stream,
+    local_bytes,  // a local_byte_stream whose kernel refuses descriptors
     local_stream, // never received ahead, because descriptors may be attached to the bytes
     listener,
     datagrams,

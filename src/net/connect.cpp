@@ -7,6 +7,7 @@
 #include "sys/calls.hpp"
 
 #include <simplenet/coro/detail/refusal.hpp>
+#include <simplenet/net/detail/local_byte_stream.hpp>
 #include <simplenet/socket/detail/option_calls.hpp>
 #include <simplenet/socket/detail/socket_access.hpp>
 #include <simplenet/time/deadline.hpp>
@@ -64,7 +65,31 @@ task<result<tcp_stream>> limit(task<result<tcp_stream>> connecting, std::chrono:
     co_return co_await with_timeout(std::move(connecting), time);
 }
 
+nonblocking::local_stream as_local(unique_fd socket) {
+    return socket_access::make<nonblocking::local_stream>(std::move(socket));
+}
+
+/// Calls `connect_once` with `to` until the listener's queue has room.
+template <class Connect>
+auto connect_locally(local_endpoint to, Connect connect_once) -> task<decltype(connect_once(to))> {
+    using namespace std::chrono_literals;
+    if (auto refused = co_await refusal{}; !refused) co_return fail(refused);
+    std::chrono::milliseconds pause = 1ms;
+    for (;;) {
+        auto made = connect_once(to);
+        if (made || made.error() != std::errc::operation_would_block) co_return made;
+        if (auto slept = co_await async_sleep(pause); !slept) co_return fail(slept);
+        pause = std::min(2 * pause, 50ms);
+    }
+}
+
 } // namespace
+
+task<result<local_byte_stream>> connect_for_bytes(local_endpoint to) {
+    auto made = co_await connect_locally(to, connect_local_for_bytes);
+    if (!made) co_return fail(made);
+    co_return local_byte_stream{as_local(std::move(made->socket)), made->bytes_alone};
+}
 
 attempt_entry::attempt_entry(connect_report* report, const endpoint& to, const call_time& since)
     : report_{report}
@@ -111,19 +136,12 @@ task<result<tcp_stream>> async_connect(endpoint to, connect_options options) {
 }
 
 task<result<local_stream>> async_connect(local_endpoint to) {
-    using namespace std::chrono_literals;
-    if (auto refused = co_await detail::refusal{}; !refused) co_return fail(refused);
-    std::chrono::milliseconds pause = 1ms;
-    for (;;) {
-        auto socket = detail::connect_local(to, detail::sys::mode::nonblocking, std::nullopt);
-        if (socket) {
-            co_return local_stream{
-                detail::socket_access::make<nonblocking::local_stream>(*std::move(socket))};
-        }
-        if (socket.error() != std::errc::operation_would_block) co_return fail(socket);
-        if (auto slept = co_await async_sleep(pause); !slept) co_return fail(slept);
-        pause = std::min(2 * pause, 50ms);
-    }
+    constexpr auto connect_once = [](const local_endpoint& peer) {
+        return detail::connect_local(peer, detail::sys::mode::nonblocking, std::nullopt);
+    };
+    auto socket = co_await detail::connect_locally(to, connect_once);
+    if (!socket) co_return fail(socket);
+    co_return local_stream{detail::as_local(*std::move(socket))};
 }
 
 } // namespace runtime

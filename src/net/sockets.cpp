@@ -5,6 +5,7 @@
 #include "socket/setup.hpp"
 
 #include <simplenet/coro/scoped.hpp>
+#include <simplenet/net/detail/local_byte_stream.hpp>
 #include <simplenet/net/local_datagram.hpp>
 #include <simplenet/net/local_listener.hpp>
 #include <simplenet/net/tcp_listener.hpp>
@@ -85,6 +86,12 @@ task<result<Socket>> plain_released(async_socket socket) {
     auto left = co_await release_socket(std::move(socket));
     if (!left) co_return fail(left);
     co_return socket_access::make<Socket>(std::move(left->fd));
+}
+
+local_byte_stream::local_byte_stream(nonblocking::local_stream socket, bool alone)
+    : async_stream{std::move(socket)} {
+    record()->kind = alone ? record_kind::local_bytes : record_kind::local_stream;
+    record()->reads_to_the_end = !alone;
 }
 
 } // namespace detail

@@ -161,31 +161,51 @@ result<> finish_connect(int fd) noexcept {
     return connect_outcome(fd);
 }
 
-result<unique_fd>
-connect_local(const local_endpoint& peer, sys::mode waiting,
-              std::optional<std::chrono::steady_clock::time_point> deadline) noexcept {
-    auto fd = open_socket(AF_UNIX, SOCK_STREAM, waiting);
-    if (!fd) return fd;
+namespace {
 
+/// The rest of connect_local().
+result<> connect_to(const unique_fd& fd, const local_endpoint& peer, sys::mode waiting,
+                    std::optional<std::chrono::steady_clock::time_point> deadline) noexcept {
     const auto to = to_native(peer);
     const bool limited = deadline && waiting == sys::mode::blocking;
     for (;;) {
         if (limited) {
             const auto left = std::max(*deadline - std::chrono::steady_clock::now(),
                                        std::chrono::steady_clock::duration{1});
-            if (auto set = set_send_timeout(fd->get(), left); !set) return fail(set);
+            if (auto set = set_send_timeout(fd.get(), left); !set) return fail(set);
         }
-        const int outcome = sys::connect(fd->get(), to.data(), to.size);
+        const int outcome = sys::connect(fd.get(), to.data(), to.size);
         if (outcome == 0) break;
         if (outcome == -EINTR) continue;
         if (outcome != -EAGAIN || !limited) return fail(sys::error_from(outcome));
         if (std::chrono::steady_clock::now() >= *deadline) return fail(errc::deadline_exceeded);
     }
 
-    if (limited) {
-        if (auto set = set_send_timeout(fd->get(), {}); !set) return fail(set);
-    }
+    if (limited) return set_send_timeout(fd.get(), {});
+    return {};
+}
+
+} // namespace
+
+result<unique_fd>
+connect_local(const local_endpoint& peer, sys::mode waiting,
+              std::optional<std::chrono::steady_clock::time_point> deadline) noexcept {
+    auto fd = open_socket(AF_UNIX, SOCK_STREAM, waiting);
+    if (!fd) return fd;
+    if (auto connected = connect_to(*fd, peer, waiting, deadline); !connected)
+        return fail(connected);
     return fd;
+}
+
+result<local_connection> connect_local_for_bytes(const local_endpoint& peer) noexcept {
+    auto fd = open_socket(AF_UNIX, SOCK_STREAM, sys::mode::nonblocking);
+    if (!fd) return fail(fd);
+    // Before connecting, after which they may arrive. Older kernels do not know it: ENOPROTOOPT.
+    constexpr int so_passrights = 83; // asm-generic/socket.h
+    const bool alone = sys::set_option(fd->get(), SOL_SOCKET, so_passrights, 0) == 0;
+    if (auto connected = connect_to(*fd, peer, sys::mode::nonblocking, std::nullopt); !connected)
+        return fail(connected);
+    return local_connection{*std::move(fd), alone};
 }
 
 result<> unlink_socket(const local_endpoint& at) noexcept {

@@ -78,6 +78,14 @@ enum class socket_kind {
 connect_local(const local_endpoint& peer, sys::mode waiting,
               std::optional<std::chrono::steady_clock::time_point> deadline) noexcept;
 
+/// A connected Unix domain stream.
+struct local_connection {
+    unique_fd socket;
+    bool bytes_alone = false; // no descriptors can be attached to what it receives
+};
+/// The same, nonblocking, without descriptors where the kernel can refuse them.
+[[nodiscard]] result<local_connection> connect_local_for_bytes(const local_endpoint& peer) noexcept;
+
 /// Removes the path of `at`.
 ///
 /// @par Errors

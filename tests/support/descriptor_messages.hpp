@@ -19,8 +19,8 @@
 
 namespace simplenet::v0::testing {
 
-/// Sends `text` and descriptors with one plain sendmsg(2).
-inline void send_with(int from, std::string_view text, std::span<const int> fds) {
+/// Sends `text` and descriptors with one plain sendmsg(2); returns its errno, or 0.
+inline int try_to_send_with(int from, std::string_view text, std::span<const int> fds) {
     iovec bytes{.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(253 * sizeof(int))> control{};
     msghdr message{};
@@ -33,7 +33,17 @@ inline void send_with(int from, std::string_view text, std::span<const int> fds)
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(fds.size_bytes());
     std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
-    EXPECT_EQ(checked(::sendmsg(from, &message, MSG_NOSIGNAL)), static_cast<ssize_t>(text.size()));
+    const ssize_t sent = ::sendmsg(from, &message, MSG_NOSIGNAL);
+    if (sent < 0) return errno;
+    EXPECT_EQ(sent, static_cast<ssize_t>(text.size()));
+    return 0;
+}
+inline int try_to_send_with(const raw_peer& from, std::string_view text, std::span<const int> fds) {
+    return try_to_send_with(from.fd(), text, fds);
+}
+/// Sends all of it.
+inline void send_with(int from, std::string_view text, std::span<const int> fds) {
+    EXPECT_EQ(try_to_send_with(from, text, fds), 0);
 }
 inline void send_with(const raw_peer& from, std::string_view text, std::span<const int> fds) {
     send_with(from.fd(), text, fds);

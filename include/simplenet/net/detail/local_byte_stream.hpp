@@ -1,0 +1,35 @@
+#pragma once
+// local_byte_stream: a Unix domain connection for bytes alone. Layer net, private.
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/io/async_stream.hpp>
+#include <simplenet/ip/local_endpoint.hpp>
+#include <simplenet/nonblocking/local_stream.hpp>
+
+#pragma GCC visibility push(default)
+
+namespace simplenet::v0::detail {
+
+/// A local_stream without descriptors.
+///
+/// If the kernel lets nobody attach them to the bytes (Linux 6.16, SO_PASSRIGHTS), it is read like
+/// a TCP connection: io_uring receives ahead, and a short read means that nothing is left. With an
+/// older kernel it is read like a local_stream, and drops those that arrive. Loop thread only.
+class local_byte_stream final : public async_stream {
+public:
+    /// Takes a connected socket; throws std::bad_alloc.
+    ///
+    /// @param alone  Nothing can be attached to its bytes.
+    local_byte_stream(nonblocking::local_stream socket, bool alone);
+};
+
+/// Connects, as async_connect() does.
+///
+/// @par Errors
+/// Those of async_connect().
+[[nodiscard]] task<result<local_byte_stream>> connect_for_bytes(local_endpoint to);
+
+} // namespace simplenet::v0::detail
+
+#pragma GCC visibility pop
