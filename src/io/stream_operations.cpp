@@ -40,4 +40,8 @@ bool is_read_directly(const socket_record& of) noexcept {
     return of.reads_directly();
 }
 
+bool is_known_silent(const socket_record& of) noexcept {
+    return of.receiving && !of.readable && of.read_error() == 0 && of.is_open();
+}
+
 } // namespace simplenet::v0::detail

@@ -7,6 +7,7 @@
 #include <simplenet/core/write_options.hpp>
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/io/detail/stream_access.hpp>
 #include <simplenet/io/received.hpp>
 #include <simplenet/stream/split.hpp>
 #include <simplenet/stream/transfer.hpp>
@@ -144,6 +145,8 @@ public:
     try_write_some(std::span<const const_buffer> from) = 0;
     virtual task<result<>> shutdown_write() = 0;
     virtual void close() noexcept = 0;
+    /// See stream_access.
+    [[nodiscard]] virtual bool is_known_silent() const noexcept = 0;
 };
 
 template <class S>
@@ -183,7 +186,8 @@ public:
     }
     [[nodiscard]] result<std::size_t> try_write_some(std::span<const const_buffer> from) override {
         if constexpr (requires { stream.try_write_some(from); }) {
-            return stream.try_write_some(from);
+            return from.size() == 1 ? stream.try_write_some(from.front())
+                                    : stream.try_write_some(from);
         } else if constexpr (ready_writer<S>) {
             return stream.try_write_some(first_of(from));
         } else {
@@ -199,6 +203,13 @@ public:
     }
     void close() noexcept override {
         if constexpr (requires { stream.close(); }) stream.close();
+    }
+    [[nodiscard]] bool is_known_silent() const noexcept override {
+        if constexpr (requires { stream_access::is_known_silent(stream); }) {
+            return stream_access::is_known_silent(stream);
+        } else {
+            return false;
+        }
     }
 
     S stream;
@@ -434,6 +445,10 @@ public:
     }
 
 private:
+    friend detail::stream_access;
+    [[nodiscard]] bool is_known_silent() const noexcept {
+        return model_ != nullptr && model_->is_known_silent();
+    }
     [[nodiscard]] detail::stream_model& model() const noexcept {
         SIMPLENET_EXPECTS(model_ != nullptr, "an operation on a stream that was moved from");
         return *model_;

@@ -1,7 +1,9 @@
 #include "http/gateway/backend_connections.hpp"
 
 #include <simplenet/coro/task_group.hpp>
+#include <simplenet/io/detail/stream_access.hpp>
 #include <simplenet/net/connect.hpp>
+#include <simplenet/net/detail/local_byte_stream.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
 
@@ -22,7 +24,7 @@ task<result<any_stream>> connect_over_tcp(const tcp_address& to) {
 }
 
 task<result<any_stream>> connect_locally(const local_endpoint& to) {
-    result<local_stream> made = co_await async_connect(to);
+    auto made = co_await simplenet::detail::connect_for_bytes(to);
     if (!made) co_return fail(made);
     co_return any_stream{*std::move(made)};
 }
@@ -78,23 +80,27 @@ backend_connections::backend_connections(std::shared_ptr<const backend_set> of,
     }
 }
 
-std::optional<backend_connection> backend_connections::take_idle(std::size_t index) {
+std::optional<backend_connection> backend_connections::take_idle(std::size_t index,
+                                                                 repeatable use) {
     std::vector<idle_connection>& from = to_[index].idle;
     while (!from.empty()) {
         backend_connection kept = std::move(from.back().connection);
         from.pop_back();
-        const result<received> there = kept->try_receive();
-        // Anything else is the end, an error, or bytes that nobody asked for.
-        if (there || there.error() != std::errc::operation_would_block) continue;
+        if (use == repeatable::no || !simplenet::detail::stream_access::is_known_silent(*kept)) {
+            const result<received> there = kept->try_receive();
+            // Anything else is the end, an error, or bytes that nobody asked for.
+            if (there || there.error() != std::errc::operation_would_block) continue;
+        }
         simplenet::detail::pooled_access::mark_reused(kept);
         return kept;
     }
     return std::nullopt;
 }
 
-now_or_task<result<backend_connection>>
-backend_connections::borrow(const backend_lease& at, std::chrono::nanoseconds& wait) {
-    if (std::optional<backend_connection> kept = take_idle(at.index()))
+now_or_task<result<backend_connection>> backend_connections::borrow(const backend_lease& at,
+                                                                    std::chrono::nanoseconds& wait,
+                                                                    repeatable use) {
+    if (std::optional<backend_connection> kept = take_idle(at.index(), use))
         return result<backend_connection>{*std::move(kept)};
     return borrow_from_pool(at, wait);
 }

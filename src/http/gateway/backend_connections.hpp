@@ -43,11 +43,15 @@ struct connection_limits {
 /// A connection to a backend.
 using backend_connection = pooled<any_stream>;
 
+/// Whether a request may be sent again after a kept connection has turned out to be over.
+enum class repeatable : bool { no, yes };
+
 /// Lends connections to each backend of a set, and keeps them for later requests.
 ///
 /// Promises: never more than `most` connections to a backend, and `keep` idle ones; waiters get
 /// places in the order of arrival; an idle connection that the backend has ended or on which it has
-/// sent something is not lent.
+/// sent something is not lent, as far as the loop was told by its last poll. For a request that
+/// cannot be sent again try_receive() is asked, too: on epoll it asks the kernel.
 ///
 /// Loop thread only. Lent connections may outlive it.
 class backend_connections {
@@ -63,6 +67,7 @@ public:
     /// @param at    Borrowed until the await returns.
     /// @param wait  Time left for a place if there are `most`, and for connecting then; borrowed.
     ///              Reduced by the time spent.
+    /// @param use   Which of the two promises the request needs.
     ///
     /// @par Errors
     /// - `std::errc::resource_unavailable_try_again`: none within the wait. The backend has not
@@ -70,7 +75,8 @@ public:
     /// - `std::errc::operation_canceled`, and the error of a deadline of the caller.
     /// - Those of connect_to_backend().
     [[nodiscard]] now_or_task<result<backend_connection>> borrow(const backend_lease& at,
-                                                                 std::chrono::nanoseconds& wait);
+                                                                 std::chrono::nanoseconds& wait,
+                                                                 repeatable use = repeatable::no);
 
     /// Lends a new connection, and closes the idle ones: they may all have died with the process
     /// that they led to, without being told. Otherwise as borrow().
@@ -109,7 +115,8 @@ private:
     };
     // The pool bounds the connections and has the waiters. To it, the idle ones here are lent: it
     // would need a turn of the loop to see whether they are alive, which costs as much as sending
-    // a request. One recv(2) tells nearly as much, and requests can be repeated.
+    // a request. One recv(2) tells nearly as much; without it the end has to come between the
+    // loop's poll and the request to be missed, in place of between two system calls.
     struct backend_pool {
         std::unique_ptr<connection_pool<any_stream>> pool;
         std::vector<idle_connection> idle; // the one used last is the last
@@ -138,7 +145,7 @@ private:
     };
 
     /// Takes an idle connection on which the backend has said nothing, and closes those before it.
-    [[nodiscard]] std::optional<backend_connection> take_idle(std::size_t index);
+    [[nodiscard]] std::optional<backend_connection> take_idle(std::size_t index, repeatable use);
     /// As borrow(), from the pool.
     [[nodiscard]] task<result<backend_connection>> borrow_from_pool(const backend_lease& at,
                                                                     std::chrono::nanoseconds& wait);

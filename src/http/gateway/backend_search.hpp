@@ -42,10 +42,10 @@ public:
     /// The next backend to ask, one with a free place if there is one. Nothing: all were tried.
     [[nodiscard]] std::optional<backend_lease> next() noexcept;
     /// As backend_connections::borrow(), or borrow_new().
-    [[nodiscard]] now_or_task<result<backend_connection>> borrow(const backend_lease& at,
-                                                                 bool is_new) {
+    [[nodiscard]] now_or_task<result<backend_connection>>
+    borrow(const backend_lease& at, bool is_new, repeatable use = repeatable::no) {
         if (is_new) return over_.borrow_new(at, wait_);
-        return over_.borrow(at, wait_);
+        return over_.borrow(at, wait_, use);
     }
     [[nodiscard]] static no_connection judge(std::error_code why) noexcept;
 

@@ -1,6 +1,7 @@
 #include "http/gateway/backend_connections.hpp"
 #include "support/backend_test.hpp"
 #include "support/closed_port.hpp"
+#include "support/coroutines.hpp"
 #include "support/error_of.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -32,6 +33,7 @@ using http::detail::backend_lease;
 using http::detail::backend_marks;
 using http::detail::backend_set;
 using http::detail::connection_limits;
+using http::detail::repeatable;
 
 std::shared_ptr<const backend_set> set_of(std::string_view address) {
     return std::make_shared<const backend_set>(std::array{http::backend{address}});
@@ -51,6 +53,39 @@ protected:
     void TearDown() override {
         listener_.reset();
         backend_test::TearDown();
+    }
+
+    /// Backends end connections that are kept.
+    template <class Listener>
+    task<> end_kept_connections(std::shared_ptr<const backend_set> set, Listener& at) {
+        backend_connections connections{set, {}};
+        const backend_lease lease = lease_of(*set);
+        for (const repeatable use : {repeatable::no, repeatable::yes}) {
+            for (const bool is_polled : {true, false}) {
+                auto kept = or_throw(co_await connections.borrow(lease, wait_));
+                EXPECT_FALSE(kept.is_reused());
+                auto peer = or_throw(co_await at.accept());
+                static_cast<void>(or_throw(co_await async_write_all(peer, "x")));
+                std::array<std::byte, 9> bytes;
+                EXPECT_EQ(or_throw(co_await kept->read_some(bytes)), 1U);
+                connections.give_back(lease, std::move(kept));
+                co_await turns(2);
+                auto again = or_throw(co_await connections.borrow(lease, wait_, use));
+                EXPECT_TRUE(again.is_reused());
+                connections.give_back(lease, std::move(again));
+
+                peer.close();
+                if (is_polled) co_await next_event(loop());
+                const auto last = or_throw(co_await connections.borrow(lease, wait_, use));
+
+                // On io_uring the kernel may have received the end already, or not.
+                const bool may_be_told = GetParam() == backend::io_uring && !is_polled;
+                if (use == repeatable::yes || !may_be_told) {
+                    EXPECT_EQ(last.is_reused(), use == repeatable::yes && !is_polled);
+                }
+                if (!last.is_reused()) static_cast<void>(or_throw(co_await at.accept()));
+            }
+        }
     }
 
     std::optional<tcp_listener> listener_;
@@ -76,6 +111,19 @@ TEST_P(backend_connections_test, a_connection_is_used_again_until_its_peer_ends_
         const auto other = or_throw(co_await connections.borrow(lease, wait_));
         EXPECT_FALSE(other.is_reused());
         EXPECT_EQ(connections.size(0), 1U);
+    });
+}
+
+// The kernel is asked only for a request that cannot be repeated: otherwise the loop's last poll
+// counts.
+TEST_P(backend_connections_test, the_end_of_a_connection_is_known_after_a_turn) {
+    run([&]() -> task<> {
+        listen();
+        co_await end_kept_connections(set_, *listener_);
+        const temporary_directory folder;
+        const std::string path = folder / "socket";
+        auto local = or_throw(local_listener::bind(or_throw(local_endpoint::parse(path))));
+        co_await end_kept_connections(set_of("unix:" + path), local);
     });
 }
 

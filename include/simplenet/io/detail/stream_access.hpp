@@ -57,6 +57,15 @@ struct stream_access {
         return stream.send_file_operation(file, offset, count, options);
     }
 
+    /// Whether the loop watches the stream and has been told of nothing that could be read, when it
+    /// last polled: no byte, no end, no error.
+    template <class Stream>
+    [[nodiscard]] static bool is_known_silent(const Stream& stream)
+        requires requires { stream.is_known_silent(); }
+    {
+        return stream.is_known_silent();
+    }
+
     // For async_copy(), and for streams over streams.
 
     /// Whether read_ready() takes bytes from the kernel: the loop does not receive ahead, so that

@@ -95,8 +95,9 @@ public:
 [[nodiscard]] result<std::size_t> splice_ready(socket_record& of, int into,
                                                std::size_t most) noexcept;
 
-/// See stream_access.
+// See stream_access.
 [[nodiscard]] bool is_read_directly(const socket_record& of) noexcept;
+[[nodiscard]] bool is_known_silent(const socket_record& of) noexcept;
 
 } // namespace simplenet::v0::detail
 
