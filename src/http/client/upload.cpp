@@ -51,8 +51,10 @@ task<result<>> upload::run(any_stream& to) {
 
 void upload::try_send(any_stream& to) {
     const std::array<const_buffer, 2> now = parts();
-    // An error is found again by run().
-    const result<std::size_t> count = to.try_write_some(std::span<const const_buffer>{now});
+    // One buffer costs less than two, also if the second is empty. An error is found again by
+    // run().
+    const std::span<const const_buffer> buffers{now.data(), now[1].empty() ? 1U : 2U};
+    const result<std::size_t> count = to.try_write_some(buffers);
     if (!count) return;
     took(*count);
     if (front_.empty() && body_.empty() && source_ended_) complete_ = over_ = true;
