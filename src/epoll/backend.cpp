@@ -94,9 +94,11 @@ public:
         socket_record& record = *op.record;
         // Earlier events are remembered in the ready bits, and the first registration reports data
         // that is already there.
-        if (record.epoll.slot != 0) return;
+        const bool writes = !is_read(op.kind);
+        if (record.epoll.slot != 0 && (!writes || record.epoll.told_of_room)) return;
         // Fails without a free watch (epoll(7), max_user_watches) or without memory.
-        if (const int added = add(record); added < 0) return queue_.complete(op, -added);
+        const int outcome = record.epoll.slot == 0 ? add(record, writes) : tell_of_room(record);
+        if (outcome < 0) return queue_.complete(op, -outcome);
     }
 
     void cancel(operation& op, stop_reason reason) noexcept override {
@@ -188,18 +190,25 @@ private:
         return slot;
     }
 
-    int add(socket_record& record) noexcept {
-        // All events at once, never modified: one system call in the lifetime of a descriptor.
-        constexpr unsigned all = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET;
+    static constexpr unsigned all_but_room = EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLET;
+
+    [[nodiscard]] epoll_event event_of(std::uint32_t slot, bool room) const noexcept {
+        return {.events = room ? all_but_room | EPOLLOUT : all_but_room,
+                .data = {.u64 = std::uint64_t{slots_[slot].generation} << 32U | slot}};
+    }
+
+    // All events at once, never modified: one system call in the lifetime of a descriptor. A Unix
+    // domain socket has an edge for room whenever its peer has read (unix_write_space() in the
+    // kernel), TCP only after a write that found none. So only a write that waits asks for it.
+    int add(socket_record& record, bool writes) noexcept {
         std::uint32_t slot = 0;
         try {
             slot = take_slot();
         } catch (const std::bad_alloc&) {
             return -ENOMEM;
         }
-        registration& at = slots_[slot];
-        epoll_event event{.events = all,
-                          .data = {.u64 = std::uint64_t{at.generation} << 32U | slot}};
+        const bool room = writes || !record.is_local_stream();
+        epoll_event event = event_of(slot, room);
         int added = sys::epoll_control(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event);
         // The number belonged to a duplicate that was closed: its registration is still here.
         if (added == -EEXIST) [[unlikely]] {
@@ -209,10 +218,17 @@ private:
             free_slots_.push_back(slot);
             return added;
         }
-        at.record = &record;
-        record.epoll.slot = slot;
+        slots_[slot].record = &record;
+        record.epoll = {.slot = slot, .told_of_room = room};
         record.receiving = true;
         return 0;
+    }
+
+    // Reports the room that is there already.
+    [[gnu::noinline, gnu::cold]] int tell_of_room(socket_record& record) noexcept {
+        epoll_event event = event_of(record.epoll.slot, true);
+        record.epoll.told_of_room = true;
+        return sys::epoll_control(epoll_.get(), EPOLL_CTL_MOD, record.fd, &event);
     }
 
     /// The number of events, or -1 with the reason in sys::failure().
@@ -269,7 +285,6 @@ private:
         return slot.generation == event.data.u64 >> 32U ? slot.record : nullptr;
     }
 
-    // Of a socket that has data to read and, as nearly always, room for a write.
     static constexpr unsigned usual_events = EPOLLIN | EPOLLOUT;
 
     // Only notes and queues: nothing is resumed, closed or freed while events are walked.
@@ -277,13 +292,10 @@ private:
         for (; event != end; ++event) {
             const registration& slot = slots_[static_cast<std::uint32_t>(event->data.u64)];
             // Does not return here, so that the loop over usual events calls nothing.
-            if (event->events != usual_events || slot.generation != event->data.u64 >> 32U)
+            if ((event->events & ~usual_events) != 0 || slot.generation != event->data.u64 >> 32U)
                 [[unlikely]]
                 return dispatch_any(event, end);
-            socket_record& record = *slot.record;
-            record.readable = record.writable = true;
-            queue_.notify(record.reader);
-            queue_.notify(record.writer);
+            note(*slot.record, event->events);
         }
     }
     [[gnu::noinline]] void dispatch_any(const epoll_event* event, const epoll_event* end) noexcept {

@@ -8,7 +8,8 @@
 namespace simplenet::v0::detail {
 
 struct epoll_state {
-    std::uint32_t slot = 0; // 0: not registered
+    std::uint32_t slot = 0;    // 0: not registered
+    bool told_of_room = false; // registered for the events of room to write
 };
 
 /// A multishot entry of a record: it continues until it is canceled or ends by itself.

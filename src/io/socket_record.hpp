@@ -155,6 +155,9 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
         return state == record_state::releasing || state == record_state::released;
     }
     [[nodiscard]] bool is_stream() const noexcept { return kind <= record_kind::local_stream; }
+    [[nodiscard]] bool is_local_stream() const noexcept {
+        return kind == record_kind::local_bytes || kind == record_kind::local_stream;
+    }
     /// The error that the next read has to report behind everything that was received, and that
     /// the kernel does not repeat; 0 if there is none.
     [[nodiscard]] int read_error() const noexcept {

@@ -147,6 +147,62 @@ TEST_P(local_stream_test, stops_and_closes_work_as_on_tcp) {
     });
 }
 
+// The kernel has an edge for room whenever the peer has read (unix(7) sockets only).
+TEST_P(local_stream_test, a_peer_that_reads_wakes_nobody) {
+    if (GetParam() == detail::simulated_backend) GTEST_SKIP() << "the perturbed kernel wakes it";
+    auto [ours, theirs] = connect_raw_local();
+    run([&]() -> task<> {
+        auto reading = spawn([&]() -> task<> {
+            std::array<char, 8> buffer;
+            EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 1U);
+        });
+        co_await turns(2);
+        const auto before = loop().metrics().completions;
+        for (int round = 0; round < 5; ++round) {
+            EXPECT_TRUE(co_await ours.write_some("x"));
+            EXPECT_EQ(theirs.receive(1), "x");
+            co_await turns(2);
+        }
+        EXPECT_EQ(loop().metrics().completions, before);
+        theirs.send("y");
+        co_await reading;
+    });
+}
+
+TEST_P(local_stream_test, a_write_waits_for_room_again_and_again) {
+    auto [ours, theirs] = connect_raw_local(testing::small_buffers);
+    run([&]() -> task<> {
+        auto reading = spawn([&]() -> task<> {
+            std::array<char, 8> buffer;
+            EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 1U);
+        });
+        co_await turns(2); // the loop watches the socket, for reads alone
+        const std::string piece(1000, 'p');
+        for (int round = 0; round < 5; ++round) {
+            std::size_t sent = 0;
+            auto writing = spawn([&]() -> task<> {
+                for (;;) {
+                    const auto count = co_await ours.write_some(piece);
+                    if (!count) co_return;
+                    sent += *count;
+                }
+            });
+            for (std::size_t last = 1; last != sent;) { // until it waits
+                last = sent;
+                co_await turns(3);
+            }
+            const std::size_t full = sent;
+            EXPECT_EQ(theirs.receive(full).size(), full);
+            co_await testing::until([&] { return sent > full; });
+            writing.request_stop();
+            co_await writing;
+            EXPECT_EQ(theirs.receive(sent - full).size(), sent - full);
+        }
+        theirs.send("y");
+        co_await reading;
+    });
+}
+
 // A short read usually means that nothing is left, but not before attached descriptors.
 TEST_P(local_stream_test, unexpected_descriptors_do_not_hide_the_bytes_after_them) {
     for (int when = 0; when < 3; ++when) {
