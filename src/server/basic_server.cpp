@@ -64,6 +64,10 @@ result<std::vector<unique_fd>> basic_server::duplicate_listeners() const {
     return core().duplicate_listeners();
 }
 
+bool basic_server::is_accepting() const noexcept {
+    return !core().all_accepted();
+}
+
 server_statistics basic_server::statistics() const {
     return core().statistics();
 }

@@ -139,6 +139,8 @@ public:
     [[nodiscard]] result<std::vector<unique_fd>> duplicate_listeners() const {
         return tcp_.duplicate_listeners();
     }
+    /// As of tcp_server.
+    [[nodiscard]] bool is_accepting() const noexcept { return tcp_.is_accepting(); }
     /// As of tcp_server, with the requests.
     [[nodiscard]] server_statistics statistics() const;
 

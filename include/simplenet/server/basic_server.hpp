@@ -72,6 +72,10 @@ public:
     /// - `std::errc::too_many_files_open`: no descriptors.
     [[nodiscard]] result<std::vector<unique_fd>> duplicate_listeners() const;
 
+    /// Whether connections may still be accepted: from serve() on, until a shutdown has closed all
+    /// listeners and counted every connection that came before.
+    [[nodiscard]] bool is_accepting() const noexcept;
+
     /// The counts, read from one loop after the other while they serve. So connections that begin,
     /// end or go to another loop during the call may be missing, and `open` may exceed
     /// `max_connections` although the server does not.

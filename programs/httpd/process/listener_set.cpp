@@ -10,7 +10,6 @@
 #include <ranges>
 #include <stdexcept>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #if SIMPLENET_HTTPD_TLS
@@ -173,10 +172,7 @@ task<simplenet::shutdown_report> listener_set::shutdown(std::chrono::nanoseconds
 }
 
 task<> listener_set::ended_accepting() const {
-    const auto is_accepting = [](const auto& each) {
-        const auto listeners = each->duplicate_listeners();
-        return listeners || listeners.error() != std::errc::bad_file_descriptor;
-    };
+    const auto is_accepting = [](const auto& each) { return each->is_accepting(); };
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{1};
     while (std::ranges::any_of(ending_, is_accepting) && std::chrono::steady_clock::now() < until) {
         const auto slept = co_await simplenet::async_sleep(std::chrono::milliseconds{1});
