@@ -5,7 +5,9 @@
 #include <simplenet/coro/detail/promise.hpp>
 #include <simplenet/coro/task.hpp>
 
+#include <concepts>
 #include <coroutine>
+#include <expected>
 #include <utility>
 #include <variant>
 
@@ -39,8 +41,15 @@ class [[nodiscard]] now_or_task : public simplenet::detail::awaited_from_outside
 
 public:
     // NOLINTBEGIN(google-explicit-constructor): functions return either.
+    /// A known result.
     now_or_task(T now)
         : outcome_{std::in_place_index<0>, std::move(now)} {}
+    /// The same: `return fail(...)`.
+    template <class Error>
+        requires std::constructible_from<T, std::unexpected<Error>>
+    now_or_task(std::unexpected<Error> failure)
+        : outcome_{std::in_place_index<0>, std::move(failure)} {}
+    /// A task, which begins when this is awaited.
     now_or_task(task<T> later)
         : outcome_{std::in_place_index<1>, std::move(later).operator co_await()} {}
     // NOLINTEND(google-explicit-constructor)

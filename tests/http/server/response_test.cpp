@@ -130,7 +130,7 @@ TEST_P(http_response_test, a_function_may_answer_without_a_coroutine) {
         return answer.send("text/plain", large);
     });
     routes.get("/error", [](http::request&, http::response&) -> answered {
-        return result<>{fail(std::errc::io_error)};
+        return fail(std::errc::io_error);
     });
     routes.get("/throws", [](http::request&, http::response&) -> answered {
         throw std::runtime_error{"a bug"};
