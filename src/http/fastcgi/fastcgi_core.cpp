@@ -151,6 +151,10 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
                 report(judged.kind, &*lease, judged.doing, connection.error());
                 break;
             }
+            if (search.has_waited() && exchange::of(with.asked).has_client_left()) {
+                with.on.connections.give_back(*lease, *std::move(connection));
+                co_return 503U;
+            }
             if (!connection->is_reused()) lease->waits_on_new();
             async_reader_ref source;
             if (with.size != 0) {

@@ -44,9 +44,12 @@ public:
     /// As backend_connections::borrow(), or borrow_new().
     [[nodiscard]] now_or_task<result<backend_connection>>
     borrow(const backend_lease& at, bool is_new, repeatable use = repeatable::no) {
+        has_waited_ = has_waited_ || !over_.has_room(at.index());
         if (is_new) return over_.borrow_new(at, wait_);
         return over_.borrow(at, wait_, use);
     }
+    /// Whether borrow() had to wait for a place: the client may have left meanwhile.
+    [[nodiscard]] bool has_waited() const noexcept { return has_waited_; }
     [[nodiscard]] static no_connection judge(std::error_code why) noexcept;
 
 private:
@@ -54,6 +57,7 @@ private:
     backend_connections& over_;
     std::chrono::nanoseconds wait_; // what is left
     backend_marks tried_;
+    bool has_waited_ = false;
 };
 
 } // namespace simplenet::v0::http::detail

@@ -130,6 +130,11 @@ task<result<unsigned>> passage::try_backends() {
                 core_->report(judged.kind, backend_, judged.doing, lent.error());
                 break;
             }
+            if (search.has_waited() && exchange::of(asked_).has_client_left()) {
+                connections_->pools.give_back(*lease_, *std::move(lent));
+                lease_.reset();
+                co_return 503U;
+            }
             const bool was_kept = lent->is_reused();
             connection_keeper* const keeper = this;
             exchange_.emplace(core_->exchanges(), message(), *std::move(lent), forever, keeper);

@@ -20,6 +20,8 @@
 #include <string>
 #include <utility>
 
+#include <poll.h>
+
 namespace simplenet::v0::http::detail {
 
 namespace {
@@ -71,6 +73,11 @@ exchange::exchange(connection_state& connection, transport& over, std::span<fiel
     , compression_{serving_->what->compression} {}
 
 exchange::~exchange() = default;
+
+bool exchange::has_client_left() const noexcept {
+    pollfd client{.fd = native_handle(), .events = POLLRDHUP, .revents = 0};
+    return ::poll(&client, 1, 0) == 1;
+}
 
 // --- one request after the other -----------------------------------------------------------------
 

@@ -290,6 +290,28 @@ TEST_P(failure_test, a_place_is_waited_for_only_so_long) {
     EXPECT_TRUE(has_status(everything(first), 200));
 }
 
+TEST_P(failure_test, no_backend_works_for_a_client_that_left_while_it_waited) {
+    serve_scripts({.connections = 1});
+    raw_peer first = request();
+    raw_peer backend = responder_.accept();
+    static_cast<void>(take_request(backend));
+    for (const bool politely : {true, false}) {
+        raw_peer left = request("GET", {}, {}, "/a.php?left");
+        politely ? left.close() : left.reset();
+    }
+    raw_peer stays = request("GET", {}, {}, "/a.php?stays");
+    raw_peer last = request("GET", {}, {}, "/none.php"); // the loop has seen all before it
+    EXPECT_TRUE(has_status(everything(last), 404));
+
+    backend.send(answer_of(hello));
+    EXPECT_EQ(take_request(backend).params["QUERY_STRING"], "stays");
+    backend.send(answer_of(hello));
+
+    EXPECT_TRUE(has_status(everything(first), 200));
+    EXPECT_TRUE(has_status(everything(stays), 200));
+    EXPECT_TRUE(reports_.all().empty());
+}
+
 TEST_P(failure_test, a_place_is_waited_for_only_so_long_at_all_backends_together) {
     closed_port other;
     other.open();

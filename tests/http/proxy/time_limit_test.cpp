@@ -104,6 +104,29 @@ TEST_P(proxy_time_limit_test, whoever_waits_for_a_connection_gets_it) {
     EXPECT_TRUE(receive_until(second, "two").ends_with("two"));
 }
 
+TEST_P(proxy_time_limit_test, no_backend_works_for_a_client_that_left_while_it_waited) {
+    serve_proxy({.connections = 1});
+    raw_peer first = connect();
+    first.send(get_root);
+    std::string head;
+    raw_peer at = take_request(head);
+    for (const bool politely : {true, false}) {
+        raw_peer left = connect();
+        left.send("GET /left HTTP/1.1\r\nHost: h\r\n\r\n");
+        politely ? left.close() : left.reset();
+    }
+    raw_peer stays = connect();
+    stays.send("GET /stays HTTP/1.1\r\nHost: h\r\n\r\n");
+    raw_peer last = connect();
+    last.send("GET / HTTP/1.1\r\n\r\n"); // the loop has seen all before it
+    EXPECT_TRUE(receive_head(last).starts_with("HTTP/1.1 400 "));
+
+    at.send(answer_of("one"));
+    EXPECT_TRUE(receive_request(at).starts_with("GET /stays "));
+    at.send(answer_of("two"));
+    EXPECT_TRUE(receive_until(stays, "two").ends_with("two"));
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, proxy_time_limit_test, all_backends, backend_name);
 
 } // namespace
