@@ -1,4 +1,4 @@
-// The epoll backend: registers a descriptor once, edge-triggered, and attempts operations after its
+// The epoll backend: registers descriptors edge-triggered, and attempts operations after their
 // events. Only this file knows epoll. Layer epoll.
 
 #include "epoll/foreign_waits.hpp"
@@ -95,9 +95,9 @@ public:
         // Earlier events are remembered in the ready bits, and the first registration reports data
         // that is already there.
         const bool writes = !is_read(op.kind);
-        if (record.epoll.slot != 0 && (!writes || record.epoll.told_of_room)) return;
+        if (record.epoll.slot != 0 && (!writes || record.epoll.watches_room)) return;
         // Fails without a free watch (epoll(7), max_user_watches) or without memory.
-        const int outcome = record.epoll.slot == 0 ? add(record, writes) : tell_of_room(record);
+        const int outcome = record.epoll.slot == 0 ? add(record, writes) : watch_for_room(record);
         if (outcome < 0) return queue_.complete(op, -outcome);
     }
 
@@ -197,9 +197,9 @@ private:
                 .data = {.u64 = std::uint64_t{slots_[slot].generation} << 32U | slot}};
     }
 
-    // All events at once, never modified: one system call in the lifetime of a descriptor. A Unix
-    // domain socket has an edge for room whenever its peer has read (unix_write_space() in the
-    // kernel), TCP only after a write that found none. So only a write that waits asks for it.
+    // All events at once: for TCP one system call in the lifetime of a descriptor. A Unix domain
+    // socket has an edge for room whenever its peer has read (unix_write_space() in the kernel),
+    // TCP only after a write that found none. So there only a write that waits asks for it.
     int add(socket_record& record, bool writes) noexcept {
         std::uint32_t slot = 0;
         try {
@@ -207,7 +207,7 @@ private:
         } catch (const std::bad_alloc&) {
             return -ENOMEM;
         }
-        const bool room = writes || !record.is_local_stream();
+        const bool room = writes || !record.is_unix_stream();
         epoll_event event = event_of(slot, room);
         int added = sys::epoll_control(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event);
         // The number belonged to a duplicate that was closed: its registration is still here.
@@ -219,16 +219,17 @@ private:
             return added;
         }
         slots_[slot].record = &record;
-        record.epoll = {.slot = slot, .told_of_room = room};
+        record.epoll = {.slot = slot, .watches_room = room};
         record.receiving = true;
         return 0;
     }
 
-    // Reports the room that is there already.
-    [[gnu::noinline, gnu::cold]] int tell_of_room(socket_record& record) noexcept {
+    // EPOLL_CTL_MOD also reports room that is there already, so no edge is lost.
+    [[gnu::noinline, gnu::cold]] int watch_for_room(socket_record& record) noexcept {
         epoll_event event = event_of(record.epoll.slot, true);
-        record.epoll.told_of_room = true;
-        return sys::epoll_control(epoll_.get(), EPOLL_CTL_MOD, record.fd, &event);
+        const int outcome = sys::epoll_control(epoll_.get(), EPOLL_CTL_MOD, record.fd, &event);
+        record.epoll.watches_room = outcome == 0;
+        return outcome;
     }
 
     /// The number of events, or -1 with the reason in sys::failure().

@@ -9,7 +9,7 @@ namespace simplenet::v0::detail {
 
 struct epoll_state {
     std::uint32_t slot = 0;    // 0: not registered
-    bool told_of_room = false; // registered for the events of room to write
+    bool watches_room = false; // registered for room to write, too
 };
 
 /// A multishot entry of a record: it continues until it is canceled or ends by itself.
@@ -57,8 +57,9 @@ private:
 };
 
 struct uring_state {
-    multishot inflow;            // a receive, or an accept for a listener
-    multishot edges;             // a poll
+    multishot inflow; // a receive, or an accept for a listener
+    multishot edges;  // a poll
+    bool edges_tell_room = false;
     bool polls_in_error = false; // a poll found an error instead of the events it waited for
 };
 

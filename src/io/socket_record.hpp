@@ -71,7 +71,7 @@ struct brought_bytes {
 /// The kind of a socket.
 enum class record_kind : std::uint8_t {
     stream,
-    local_bytes,  // a local_byte_stream whose kernel refuses descriptors
+    local_bytes,  // a local_byte_stream whose peers cannot attach descriptors
     local_stream, // never received ahead, because descriptors may be attached to the bytes
     listener,
     datagrams,
@@ -155,8 +155,11 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
         return state == record_state::releasing || state == record_state::released;
     }
     [[nodiscard]] bool is_stream() const noexcept { return kind <= record_kind::local_stream; }
-    [[nodiscard]] bool is_local_stream() const noexcept {
-        return kind == record_kind::local_bytes || kind == record_kind::local_stream;
+    [[nodiscard]] bool is_unix_stream() const noexcept {
+        return kind == record_kind::local_bytes || may_bring_descriptors();
+    }
+    [[nodiscard]] bool may_bring_descriptors() const noexcept {
+        return kind == record_kind::local_stream;
     }
     /// The error that the next read has to report behind everything that was received, and that
     /// the kernel does not repeat; 0 if there is none.

@@ -40,8 +40,14 @@ bool is_read_directly(const socket_record& of) noexcept {
     return of.reads_directly();
 }
 
-bool is_known_silent(const socket_record& of) noexcept {
-    return of.receiving && !of.readable && of.read_error() == 0 && of.is_open();
+bool is_silent(const socket_record& of, silence by) noexcept {
+    if (!of.is_open() || of.brought || !of.ahead.empty() || of.end != 0 || of.read_error() != 0) {
+        return false;
+    }
+    if (by == silence::by_last_poll && of.receiving && !of.readable) return true;
+    // A receive that the kernel has may have taken bytes that no poll has seen yet; an end stays.
+    std::byte first{};
+    return sys::recv(of.fd, &first, sizeof first, MSG_PEEK) == -EAGAIN;
 }
 
 } // namespace simplenet::v0::detail

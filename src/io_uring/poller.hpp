@@ -25,7 +25,9 @@ public:
     void finish(operation& op) noexcept;
 
     /// Reports changes of `record` to its waiting operations, and at first what is already there.
-    void watch(socket_record& record) noexcept;
+    ///
+    /// @param events  POLLIN, or POLLIN | POLLOUT.
+    void watch(socket_record& record, unsigned events) noexcept;
     void unwatch(socket_record& record) noexcept {
         kernel_.cancel(record, record.uring.edges, subject::edges);
     }

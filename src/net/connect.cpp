@@ -71,7 +71,8 @@ nonblocking::local_stream as_local(unique_fd socket) {
 
 /// Calls `connect_once` with `to` until the listener's queue has room.
 template <class Connect>
-auto connect_locally(local_endpoint to, Connect connect_once) -> task<decltype(connect_once(to))> {
+auto connect_to_listener(local_endpoint to, Connect connect_once)
+    -> task<decltype(connect_once(to))> {
     using namespace std::chrono_literals;
     if (auto refused = co_await refusal{}; !refused) co_return fail(refused);
     std::chrono::milliseconds pause = 1ms;
@@ -86,7 +87,7 @@ auto connect_locally(local_endpoint to, Connect connect_once) -> task<decltype(c
 } // namespace
 
 task<result<local_byte_stream>> connect_for_bytes(local_endpoint to) {
-    auto made = co_await connect_locally(to, connect_local_for_bytes);
+    auto made = co_await connect_to_listener(to, connect_local_for_bytes);
     if (!made) co_return fail(made);
     co_return local_byte_stream{as_local(std::move(made->socket)), made->bytes_alone};
 }
@@ -139,7 +140,7 @@ task<result<local_stream>> async_connect(local_endpoint to) {
     constexpr auto connect_once = [](const local_endpoint& peer) {
         return detail::connect_local(peer, detail::sys::mode::nonblocking, std::nullopt);
     };
-    auto socket = co_await detail::connect_locally(to, connect_once);
+    auto socket = co_await detail::connect_to_listener(to, connect_once);
     if (!socket) co_return fail(socket);
     co_return local_stream{detail::as_local(*std::move(socket))};
 }

@@ -90,6 +90,7 @@ task<result<Socket>> plain_released(async_socket socket) {
 
 local_byte_stream::local_byte_stream(nonblocking::local_stream socket, bool alone)
     : async_stream{std::move(socket)} {
+    // As above, unless nothing can be attached.
     record()->kind = alone ? record_kind::local_bytes : record_kind::local_stream;
     record()->reads_to_the_end = !alone;
 }

@@ -163,7 +163,7 @@ result<> finish_connect(int fd) noexcept {
 
 namespace {
 
-/// The rest of connect_local().
+/// Connects `fd` to `peer`, until the deadline.
 result<> connect_to(const unique_fd& fd, const local_endpoint& peer, sys::mode waiting,
                     std::optional<std::chrono::steady_clock::time_point> deadline) noexcept {
     const auto to = to_native(peer);
@@ -200,9 +200,8 @@ connect_local(const local_endpoint& peer, sys::mode waiting,
 result<local_connection> connect_local_for_bytes(const local_endpoint& peer) noexcept {
     auto fd = open_socket(AF_UNIX, SOCK_STREAM, sys::mode::nonblocking);
     if (!fd) return fail(fd);
-    // Before connecting, after which they may arrive. Older kernels do not know it: ENOPROTOOPT.
-    constexpr int so_passrights = 83; // asm-generic/socket.h
-    const bool alone = sys::set_option(fd->get(), SOL_SOCKET, so_passrights, 0) == 0;
+    // Before connect(2), after which the peer can send some.
+    const bool alone = sys::refuse_descriptors(fd->get());
     if (auto connected = connect_to(*fd, peer, sys::mode::nonblocking, std::nullopt); !connected)
         return fail(connected);
     return local_connection{*std::move(fd), alone};

@@ -81,9 +81,9 @@ connect_local(const local_endpoint& peer, sys::mode waiting,
 /// A connected Unix domain stream.
 struct local_connection {
     unique_fd socket;
-    bool bytes_alone = false; // no descriptors can be attached to what it receives
+    bool bytes_alone = false; // the kernel refuses descriptors
 };
-/// The same, nonblocking, without descriptors where the kernel can refuse them.
+/// As connect_local(), nonblocking, with descriptors refused if the kernel can do that.
 [[nodiscard]] result<local_connection> connect_local_for_bytes(const local_endpoint& peer) noexcept;
 
 /// Removes the path of `at`.

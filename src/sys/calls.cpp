@@ -286,6 +286,18 @@ int set_mode(int fd, mode waiting) noexcept {
     return once([&] { return made<call::fcntl>(control, fd, F_SETFL, after); });
 }
 
+bool refuse_descriptors(int fd) noexcept {
+#ifdef SO_PASSRIGHTS
+    constexpr int name = SO_PASSRIGHTS;
+#else
+    constexpr int name = 83; // asm-generic/socket.h, since Linux 6.16
+#endif
+    // Read again, because a kernel that is emulated may ignore what it does not know.
+    int accepts = 1;
+    return set_option(fd, SOL_SOCKET, name, 0) == 0 &&
+           get_option(fd, SOL_SOCKET, name, accepts) == 0 && accepts == 0;
+}
+
 int set_close_on_exec(int fd) noexcept {
     return once([&] { return made<call::fcntl>(control, fd, F_SETFD, FD_CLOEXEC); });
 }

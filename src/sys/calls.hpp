@@ -271,6 +271,9 @@ template <class T>
     return sys::getsockopt(fd, level, name, &value, size);
 }
 
+/// Lets no peer of a Unix domain socket attach descriptors. False: the kernel cannot do that.
+[[nodiscard]] bool refuse_descriptors(int fd) noexcept;
+
 /// Sets or clears O_NONBLOCK. The flag belongs to the open file description, so to every duplicate.
 [[nodiscard]] int set_mode(int fd, mode waiting) noexcept;
 

@@ -8,6 +8,8 @@
 #include "support/scripted_resolver.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <simplenet/net/detail/local_byte_stream.hpp>
+
 #include <array>
 #include <new>
 #include <string>
@@ -179,7 +181,11 @@ TEST_P(network_faults_test, resolve) {
 }
 
 class talking_over_a_path : public fault_scenario {
-    task<result<>> visit(local_endpoint at) {
+protected:
+    std::string got_;
+
+private:
+    virtual task<result<>> visit(local_endpoint at) {
         auto stream = co_await async_connect(at);
         if (!stream) co_return fail(stream);
         co_return co_await converse(*std::move(stream), words, got_);
@@ -192,10 +198,20 @@ class talking_over_a_path : public fault_scenario {
     }
     testing::temporary_directory folder_;
     std::string path_ = folder_ / "socket";
-    std::string got_;
 };
 TEST_P(network_faults_test, local_stream) {
     fail_everywhere<talking_over_a_path>();
+}
+
+class talking_without_descriptors final : public talking_over_a_path {
+    task<result<>> visit(local_endpoint at) override {
+        auto stream = co_await detail::connect_for_bytes(at);
+        if (!stream) co_return fail(stream);
+        co_return co_await converse(*std::move(stream), words, got_);
+    }
+};
+TEST_P(network_faults_test, local_byte_stream) {
+    fail_everywhere<talking_without_descriptors>();
 }
 
 class passing_descriptors : public fault_scenario {

@@ -525,6 +525,34 @@ TEST_P(stream_faults_test, local_echo_by_receive) {
     fail_everywhere<echoing_locally>();
 }
 
+/// A write waits for room after a read has made the loop watch the socket.
+class waiting_for_room_locally : public fault_scenario {
+    task<result<>> send(local_stream& stream) {
+        co_await testing::turns(2);
+        const transfer_result sent = co_await async_write_all(stream, text_);
+        if (sent) co_return stream.shutdown_write();
+        stream.close();
+        co_return fail(sent);
+    }
+    task<result<>> receive(local_stream& stream) {
+        const result<> read = co_await read_all(stream, got_);
+        if (!read) stream.close();
+        co_return read;
+    }
+    task<result<std::string>> play() override {
+        auto [ours, theirs] = co_await or_return(local_stream::pair());
+        co_await or_return(ours.set_send_buffer(8192));
+        co_await or_return(
+            co_await gather(receive(ours), send(ours), echo_by_read_some(std::move(theirs))));
+        co_return got_ == text_ ? "all of it" : "something else";
+    }
+    const std::string text_ = noise(30'000);
+    std::string got_;
+};
+TEST_P(stream_faults_test, local_write_that_waits_beside_a_read) {
+    fail_everywhere<waiting_for_room_locally>();
+}
+
 /// The rest of a buffer is read without waiting.
 class reading_a_piece_in_parts : public fault_scenario {
     static task<result<>> send(local_stream& stream) {

@@ -4,7 +4,10 @@
 #include "support/coroutines.hpp"
 #include "support/descriptor_messages.hpp"
 #include "support/error_of.hpp"
+#include "support/placed_file.hpp"
 #include "support/raw_peer.hpp"
+#include "support/temporary_directory.hpp"
+#include "sys/calls.hpp"
 #if SIMPLENET_SEAMS
 #include "support/fault_plan.hpp"
 #include "support/receive_counter.hpp"
@@ -12,6 +15,7 @@
 
 #include <simplenet/blocking/local_listener.hpp>
 #include <simplenet/coro/spawn.hpp>
+#include <simplenet/stream/send_file.hpp>
 #include <simplenet/stream/transfer.hpp>
 
 #include <array>
@@ -33,10 +37,7 @@ using testing::turns;
 
 /// Whether the kernel can refuse descriptors: Linux 6.16.
 bool are_refused_here() {
-    auto [ours, theirs] = testing::local_ends();
-    constexpr int so_passrights = 83;
-    const int off = 0;
-    return ::setsockopt(ours.get(), SOL_SOCKET, so_passrights, &off, sizeof off) == 0;
+    return detail::sys::refuse_descriptors(testing::local_ends().first.get());
 }
 
 class local_byte_stream_test : public testing::backend_test {
@@ -110,6 +111,75 @@ TEST_P(local_byte_stream_test, bytes_pass_both_ways_to_the_end) {
 
 TEST_P(local_byte_stream_test, nobody_can_attach_descriptors) {
     run([&]() -> task<> { co_await get_pieces_with_descriptors(!are_refused_here()); });
+}
+
+TEST_P(local_byte_stream_test, connecting_fails_and_waits_as_for_a_local_stream) {
+    const testing::temporary_directory directory;
+    const auto dead = or_throw(local_endpoint::parse(directory / "dead"));
+    static_cast<void>(or_throw(blocking::local_listener::bind(dead))); // leaves the path behind
+    auto full = or_throw(blocking::local_listener::bind(local_endpoint{}, {.backlog = 0}));
+    const auto at = or_throw(full.local_endpoint());
+    run([&]() -> task<> {
+        EXPECT_EQ(error_of(co_await detail::connect_for_bytes(dead)),
+                  std::errc::connection_refused);
+        EXPECT_EQ(error_of(co_await detail::connect_for_bytes(
+                      or_throw(local_endpoint::parse(directory / "none")))),
+                  std::errc::no_such_file_or_directory);
+        const auto first = or_throw(co_await detail::connect_for_bytes(at));
+        bool is_there = false;
+        auto waiting = spawn(
+            [&]() -> task<> { is_there = (co_await detail::connect_for_bytes(at)).has_value(); });
+        co_await turns(3);
+        EXPECT_FALSE(is_there);
+        static_cast<void>(or_throw(full.accept()));
+        co_await waiting;
+        EXPECT_TRUE(is_there);
+    });
+}
+
+// What the peer reads frees room, of which only a write that waits is told.
+TEST_P(local_byte_stream_test, a_peer_that_reads_wakes_only_a_write_that_waits) {
+    run([&]() -> task<> {
+        local_byte_stream ours = co_await connect();
+        std::string large(12'000, '-'); // io_uring changes to reading directly
+        auto reading = spawn([&]() -> task<> {
+            for (std::size_t got = 0; got < 3 * large.size();)
+                got += or_throw(co_await ours.read_some(std::as_writable_bytes(std::span{large})));
+            std::array<char, 8> buffer;
+            EXPECT_EQ((co_await ours.read_some(buffer)).value_or(0), 1U);
+        });
+        for (int round = 0; round < 3; ++round) {
+            theirs().send(std::string(large.size(), 'x'));
+            co_await turns(5);
+        }
+        const auto before = loop().metrics().completions;
+        for (int round = 0; round < 5; ++round) {
+            EXPECT_TRUE(co_await ours.write_some("x"));
+            EXPECT_EQ(theirs().receive(1), "x");
+            co_await turns(2);
+        }
+        // The perturbed kernel has events of its own.
+        if (GetParam() != detail::simulated_backend) {
+            EXPECT_EQ(loop().metrics().completions, before);
+        }
+
+        const std::string much(1'000'000, 'm');
+        testing::placed_file file{testing::placed_bytes{1}};
+        file.grow_to(much.size());
+        auto writing = spawn([&]() -> task<> {
+            EXPECT_TRUE(co_await async_write_all(ours, much));
+            EXPECT_TRUE(co_await async_send_file(ours, file.fd(), 0, file.size()));
+        });
+        for (std::size_t got = 0; got < 2 * much.size();) {
+            std::array<char, 10'000> piece;
+            const auto count = ::recv(theirs().fd(), piece.data(), piece.size(), MSG_DONTWAIT);
+            if (count > 0) got += static_cast<std::size_t>(count);
+            co_await yield();
+        }
+        co_await writing;
+        theirs().send("y");
+        co_await reading;
+    });
 }
 
 TEST_P(local_byte_stream_test, a_stop_loses_no_byte) {

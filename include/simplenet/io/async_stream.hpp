@@ -221,8 +221,8 @@ private:
     [[nodiscard]] bool is_read_directly() const noexcept {
         return record() != nullptr && detail::is_read_directly(*record());
     }
-    [[nodiscard]] bool is_known_silent() const noexcept {
-        return record() != nullptr && detail::is_known_silent(*record());
+    [[nodiscard]] bool is_silent(detail::silence by) const noexcept {
+        return record() != nullptr && detail::is_silent(*record(), by);
     }
     [[nodiscard]] result<std::size_t> splice_ready(int into, std::size_t most) noexcept {
         return detail::splice_ready(*record(), into, most);

@@ -146,7 +146,7 @@ public:
     virtual task<result<>> shutdown_write() = 0;
     virtual void close() noexcept = 0;
     /// See stream_access.
-    [[nodiscard]] virtual bool is_known_silent() const noexcept = 0;
+    [[nodiscard]] virtual bool is_silent(silence by) = 0;
 };
 
 template <class S>
@@ -186,8 +186,10 @@ public:
     }
     [[nodiscard]] result<std::size_t> try_write_some(std::span<const const_buffer> from) override {
         if constexpr (requires { stream.try_write_some(from); }) {
-            return from.size() == 1 ? stream.try_write_some(from.front())
-                                    : stream.try_write_some(from);
+            if constexpr (ready_writer<S>) {
+                if (from.size() == 1) return stream.try_write_some(from.front());
+            }
+            return stream.try_write_some(from);
         } else if constexpr (ready_writer<S>) {
             return stream.try_write_some(first_of(from));
         } else {
@@ -204,11 +206,12 @@ public:
     void close() noexcept override {
         if constexpr (requires { stream.close(); }) stream.close();
     }
-    [[nodiscard]] bool is_known_silent() const noexcept override {
-        if constexpr (requires { stream_access::is_known_silent(stream); }) {
-            return stream_access::is_known_silent(stream);
+    [[nodiscard]] bool is_silent(silence by) override {
+        if constexpr (requires { stream_access::is_silent(stream, by); }) {
+            return stream_access::is_silent(stream, by);
         } else {
-            return false;
+            const result<received> there = try_receive();
+            return !there && there.error() == std::errc::operation_would_block;
         }
     }
 
@@ -446,8 +449,8 @@ public:
 
 private:
     friend detail::stream_access;
-    [[nodiscard]] bool is_known_silent() const noexcept {
-        return model_ != nullptr && model_->is_known_silent();
+    [[nodiscard]] bool is_silent(detail::silence by) const {
+        return model_ != nullptr && model_->is_silent(by);
     }
     [[nodiscard]] detail::stream_model& model() const noexcept {
         SIMPLENET_EXPECTS(model_ != nullptr, "an operation on a stream that was moved from");

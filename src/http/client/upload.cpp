@@ -51,8 +51,8 @@ task<result<>> upload::run(any_stream& to) {
 
 void upload::try_send(any_stream& to) {
     const std::array<const_buffer, 2> now = parts();
-    // One buffer costs less than two, also if the second is empty. An error is found again by
-    // run().
+    // Without an empty second buffer: send(2) is cheaper than sendmsg(2). run() meets any error
+    // again.
     const std::span<const const_buffer> buffers{now.data(), now[1].empty() ? 1U : 2U};
     const result<std::size_t> count = to.try_write_some(buffers);
     if (!count) return;

@@ -130,7 +130,7 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     using failure = fastcgi_exchange::failure;
     backend_search search{*backends_, with.on.connections, settings_.options.wait};
-    const repeatable use{!with.is_streamed && is_idempotent(with.asked.method())};
+    const repeatable may_repeat{!with.is_streamed && is_idempotent(with.asked.method())};
     bool was_sent = false; // to a backend, which may have worked on it
     while (auto lease = search.next()) {
         for (bool is_renewed = false;; is_renewed = true) {
@@ -141,7 +141,7 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
                 lease->waits_on_new();
             }
             now_or_task<result<backend_connection>> borrowing =
-                search.borrow(*lease, is_renewed, use);
+                search.borrow(*lease, is_renewed, may_repeat);
             result<backend_connection> connection = co_await std::move(borrowing);
             if (!connection) {
                 if (within.stopped()) co_return fail(connection);

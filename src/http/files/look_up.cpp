@@ -33,8 +33,8 @@ std::chrono::nanoseconds since_1970(const timespec& time) noexcept {
            std::chrono::nanoseconds{time.tv_nsec};
 }
 
-/// The clock of Date, and of the dates of files: up to a tick behind the exact one, whose next
-/// second would be the future in an answer.
+/// The clock that Date uses. It lags the exact one by up to a tick, so the exact one could give a
+/// Last-Modified later than Date.
 std::chrono::nanoseconds wall_clock_now() noexcept {
     timespec now{}; // clock_gettime(2) cannot fail here
     static_cast<void>(::clock_gettime(CLOCK_REALTIME_COARSE, &now));

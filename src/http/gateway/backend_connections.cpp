@@ -81,16 +81,16 @@ backend_connections::backend_connections(std::shared_ptr<const backend_set> of,
 }
 
 std::optional<backend_connection> backend_connections::take_idle(std::size_t index,
-                                                                 repeatable use) {
+                                                                 repeatable may_repeat) {
+    using simplenet::detail::silence;
+    const silence known =
+        may_repeat == repeatable::yes ? silence::by_last_poll : silence::by_kernel;
     std::vector<idle_connection>& from = to_[index].idle;
     while (!from.empty()) {
         backend_connection kept = std::move(from.back().connection);
         from.pop_back();
-        if (use == repeatable::no || !simplenet::detail::stream_access::is_known_silent(*kept)) {
-            const result<received> there = kept->try_receive();
-            // Anything else is the end, an error, or bytes that nobody asked for.
-            if (there || there.error() != std::errc::operation_would_block) continue;
-        }
+        // Otherwise it has ended, or there are bytes that nobody asked for.
+        if (!simplenet::detail::stream_access::is_silent(*kept, known)) continue;
         simplenet::detail::pooled_access::mark_reused(kept);
         return kept;
     }
@@ -99,8 +99,8 @@ std::optional<backend_connection> backend_connections::take_idle(std::size_t ind
 
 now_or_task<result<backend_connection>> backend_connections::borrow(const backend_lease& at,
                                                                     std::chrono::nanoseconds& wait,
-                                                                    repeatable use) {
-    if (std::optional<backend_connection> kept = take_idle(at.index(), use))
+                                                                    repeatable may_repeat) {
+    if (std::optional<backend_connection> kept = take_idle(at.index(), may_repeat))
         return result<backend_connection>{*std::move(kept)};
     return borrow_from_pool(at, wait);
 }

@@ -43,15 +43,15 @@ struct connection_limits {
 /// A connection to a backend.
 using backend_connection = pooled<any_stream>;
 
-/// Whether a request may be sent again after a kept connection has turned out to be over.
+/// Whether a request may be sent again when a kept connection turns out to have ended.
 enum class repeatable : bool { no, yes };
 
 /// Lends connections to each backend of a set, and keeps them for later requests.
 ///
 /// Promises: never more than `most` connections to a backend, and `keep` idle ones; waiters get
 /// places in the order of arrival; an idle connection that the backend has ended or on which it has
-/// sent something is not lent, as far as the loop was told by its last poll. For a request that
-/// cannot be sent again try_receive() is asked, too: on epoll it asks the kernel.
+/// sent something is not lent. For a request that may be sent again the loop's last poll decides;
+/// otherwise the kernel is asked.
 ///
 /// Loop thread only. Lent connections may outlive it.
 class backend_connections {
@@ -67,16 +67,16 @@ public:
     /// @param at    Borrowed until the await returns.
     /// @param wait  Time left for a place if there are `most`, and for connecting then; borrowed.
     ///              Reduced by the time spent.
-    /// @param use   Which of the two promises the request needs.
+    /// @param may_repeat  If not, the kernel is asked before an idle connection is lent.
     ///
     /// @par Errors
     /// - `std::errc::resource_unavailable_try_again`: none within the wait. The backend has not
     ///   failed: it is busy.
     /// - `std::errc::operation_canceled`, and the error of a deadline of the caller.
     /// - Those of connect_to_backend().
-    [[nodiscard]] now_or_task<result<backend_connection>> borrow(const backend_lease& at,
-                                                                 std::chrono::nanoseconds& wait,
-                                                                 repeatable use = repeatable::no);
+    [[nodiscard]] now_or_task<result<backend_connection>>
+    borrow(const backend_lease& at, std::chrono::nanoseconds& wait,
+           repeatable may_repeat = repeatable::no);
 
     /// Lends a new connection, and closes the idle ones: they may all have died with the process
     /// that they led to, without being told. Otherwise as borrow().
@@ -115,8 +115,9 @@ private:
     };
     // The pool bounds the connections and has the waiters. To it, the idle ones here are lent: it
     // would need a turn of the loop to see whether they are alive, which costs as much as sending
-    // a request. One recv(2) tells nearly as much; without it the end has to come between the
-    // loop's poll and the request to be missed, in place of between two system calls.
+    // a request. One recv(2) leaves a window of two system calls in which an end is missed; without
+    // it the window begins at the last poll. What a backend sends unasked in that time is taken for
+    // an answer, as behind the window of the two calls.
     struct backend_pool {
         std::unique_ptr<connection_pool<any_stream>> pool;
         std::vector<idle_connection> idle; // the one used last is the last
@@ -145,7 +146,8 @@ private:
     };
 
     /// Takes an idle connection on which the backend has said nothing, and closes those before it.
-    [[nodiscard]] std::optional<backend_connection> take_idle(std::size_t index, repeatable use);
+    [[nodiscard]] std::optional<backend_connection> take_idle(std::size_t index,
+                                                              repeatable may_repeat);
     /// As borrow(), from the pool.
     [[nodiscard]] task<result<backend_connection>> borrow_from_pool(const backend_lease& at,
                                                                     std::chrono::nanoseconds& wait);

@@ -43,10 +43,10 @@ public:
     [[nodiscard]] std::optional<backend_lease> next() noexcept;
     /// As backend_connections::borrow(), or borrow_new().
     [[nodiscard]] now_or_task<result<backend_connection>>
-    borrow(const backend_lease& at, bool is_new, repeatable use = repeatable::no) {
+    borrow(const backend_lease& at, bool is_new, repeatable may_repeat = repeatable::no) {
         has_waited_ = has_waited_ || !over_.has_room(at.index());
         if (is_new) return over_.borrow_new(at, wait_);
-        return over_.borrow(at, wait_, use);
+        return over_.borrow(at, wait_, may_repeat);
     }
     /// Whether borrow() had to wait for a place: the client may have left meanwhile.
     [[nodiscard]] bool has_waited() const noexcept { return has_waited_; }

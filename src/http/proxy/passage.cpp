@@ -115,12 +115,13 @@ task<result<unsigned>> passage::try_backends() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     constexpr auto forever = std::chrono::steady_clock::time_point::max();
     backend_search search{*core_->backends(), connections_->pools, connections_->wait};
-    const repeatable use{!passing_ && is_idempotent(asked_.method())};
+    const repeatable may_repeat{!passing_ && is_idempotent(asked_.method())};
     while ((lease_ = search.next())) {
         is_noted_ = false;
         backend_ = lease_->name();
         for (bool is_new = false;; is_new = true) {
-            now_or_task<result<backend_connection>> borrowing = search.borrow(*lease_, is_new, use);
+            now_or_task<result<backend_connection>> borrowing =
+                search.borrow(*lease_, is_new, may_repeat);
             result<backend_connection> lent = co_await std::move(borrowing);
             if (!lent) {
                 if (within.stopped()) co_return fail(lent);

@@ -60,7 +60,7 @@ protected:
     task<> end_kept_connections(std::shared_ptr<const backend_set> set, Listener& at) {
         backend_connections connections{set, {}};
         const backend_lease lease = lease_of(*set);
-        for (const repeatable use : {repeatable::no, repeatable::yes}) {
+        for (const repeatable may_repeat : {repeatable::no, repeatable::yes}) {
             for (const bool is_polled : {true, false}) {
                 auto kept = or_throw(co_await connections.borrow(lease, wait_));
                 EXPECT_FALSE(kept.is_reused());
@@ -70,19 +70,15 @@ protected:
                 EXPECT_EQ(or_throw(co_await kept->read_some(bytes)), 1U);
                 connections.give_back(lease, std::move(kept));
                 co_await turns(2);
-                auto again = or_throw(co_await connections.borrow(lease, wait_, use));
+                auto again = or_throw(co_await connections.borrow(lease, wait_, may_repeat));
                 EXPECT_TRUE(again.is_reused());
                 connections.give_back(lease, std::move(again));
 
                 peer.close();
                 if (is_polled) co_await next_event(loop());
-                const auto last = or_throw(co_await connections.borrow(lease, wait_, use));
+                const auto last = or_throw(co_await connections.borrow(lease, wait_, may_repeat));
 
-                // On io_uring the kernel may have received the end already, or not.
-                const bool may_be_told = GetParam() == backend::io_uring && !is_polled;
-                if (use == repeatable::yes || !may_be_told) {
-                    EXPECT_EQ(last.is_reused(), use == repeatable::yes && !is_polled);
-                }
+                EXPECT_EQ(last.is_reused(), may_repeat == repeatable::yes && !is_polled);
                 if (!last.is_reused()) static_cast<void>(or_throw(co_await at.accept()));
             }
         }

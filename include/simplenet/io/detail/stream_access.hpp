@@ -12,6 +12,12 @@
 namespace simplenet::v0::detail {
 // The library's own: not exported, since it is first named here.
 struct socket_record;
+
+/// Who knows that nothing can be read from a stream.
+enum class silence : unsigned char {
+    by_last_poll, // of the loop, if it watches the stream; otherwise the kernel
+    by_kernel,    // which is asked now
+};
 } // namespace simplenet::v0::detail
 
 #pragma GCC visibility push(default)
@@ -57,13 +63,12 @@ struct stream_access {
         return stream.send_file_operation(file, offset, count, options);
     }
 
-    /// Whether the loop watches the stream and has been told of nothing that could be read, when it
-    /// last polled: no byte, no end, no error.
+    /// Whether nothing can be read: no bytes, no end, no error. Takes nothing.
     template <class Stream>
-    [[nodiscard]] static bool is_known_silent(const Stream& stream)
-        requires requires { stream.is_known_silent(); }
+    [[nodiscard]] static bool is_silent(const Stream& stream, silence by)
+        requires requires { stream.is_silent(by); }
     {
-        return stream.is_known_silent();
+        return stream.is_silent(by);
     }
 
     // For async_copy(), and for streams over streams.

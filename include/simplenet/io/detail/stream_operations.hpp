@@ -3,6 +3,7 @@
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/io/detail/operation.hpp>
+#include <simplenet/io/detail/stream_access.hpp>
 #include <simplenet/io/received.hpp>
 
 #include <coroutine>
@@ -97,7 +98,7 @@ public:
 
 // See stream_access.
 [[nodiscard]] bool is_read_directly(const socket_record& of) noexcept;
-[[nodiscard]] bool is_known_silent(const socket_record& of) noexcept;
+[[nodiscard]] bool is_silent(const socket_record& of, silence by) noexcept;
 
 } // namespace simplenet::v0::detail
 

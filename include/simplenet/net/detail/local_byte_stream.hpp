@@ -11,16 +11,16 @@
 
 namespace simplenet::v0::detail {
 
-/// A local_stream without descriptors.
+/// A Unix domain connection that takes no descriptors.
 ///
-/// If the kernel lets nobody attach them to the bytes (Linux 6.16, SO_PASSRIGHTS), it is read like
-/// a TCP connection: io_uring receives ahead, and a short read means that nothing is left. With an
-/// older kernel it is read like a local_stream, and drops those that arrive. Loop thread only.
+/// If the kernel refuses them (Linux 6.16, SO_PASSRIGHTS), it is read like a TCP connection:
+/// io_uring receives ahead, and a short read means that nothing is left. With an older kernel it is
+/// read like a local_stream, and drops those that arrive. Loop thread only.
 class local_byte_stream final : public async_stream {
 public:
     /// Takes a connected socket; throws std::bad_alloc.
     ///
-    /// @param alone  Nothing can be attached to its bytes.
+    /// @param alone  The bytes come without descriptors.
     local_byte_stream(nonblocking::local_stream socket, bool alone);
 };
 
