@@ -3,6 +3,8 @@
 
 #include "support/raw_peer.hpp"
 
+#include <algorithm>
+#include <thread>
 #include <vector>
 
 #include <sys/resource.h>
@@ -25,14 +27,20 @@ public:
 
 private:
     void set(int spare) {
-        // The limit applies to numbers: the lowest free ones are the spare ones.
+        // The limit applies to numbers: the lowest free ones are the spare ones. Several attempts,
+        // because accept(2) in another thread takes a number before it finds that nobody waits.
+        rlimit now = before_;
+        for (int attempt = 0; attempt < 10; ++attempt) {
+            now.rlim_cur = std::min(now.rlim_cur, static_cast<rlim_t>(next_number_behind(spare)));
+            std::this_thread::yield();
+        }
+        checked(::setrlimit(RLIMIT_NOFILE, &now));
+    }
+    static int next_number_behind(int spare) {
         std::vector<unique_fd> taken;
         for (int each = 0; each <= spare; ++each)
             taken.emplace_back(checked(::dup(0)));
-        rlimit now = before_;
-        now.rlim_cur = static_cast<rlim_t>(taken.back().get());
-        taken.clear(); // first: a server that accepts meanwhile would find none left
-        checked(::setrlimit(RLIMIT_NOFILE, &now));
+        return taken.back().get();
     }
 
     rlimit before_{};
