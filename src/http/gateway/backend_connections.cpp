@@ -64,15 +64,17 @@ task<result<any_stream>> connect_to_backend(const backend_address& to,
 
 backend_connections::backend_connections(std::shared_ptr<const backend_set> of,
                                          const connection_limits& limits)
-    : most_{std::max<std::size_t>(limits.most, 1)}
+    : of_{std::move(of)}
+    , most_{std::max<std::size_t>(limits.most, 1)}
     , keep_{limits.keep}
     , idle_{limits.idle > limits.idle.zero() ? limits.idle : std::chrono::nanoseconds::max()}
-    , to_(of->size()) {
+    , connect_{limits.connect}
+    , to_(of_->size()) {
     // Each call of borrow() has a limit of its own.
     const pool_options with{
         .per_key = most_, .total = most_, .idle = idle_, .wait = std::chrono::nanoseconds::max()};
-    for (std::size_t each = 0; each < of->size(); ++each) {
-        auto connect = [of, each, limit = limits.connect](std::string_view) {
+    for (std::size_t each = 0; each < of_->size(); ++each) {
+        auto connect = [of = of_, each, limit = limits.connect](std::string_view) {
             return connect_to_backend(of->address(each), limit);
         };
         to_[each].pool = std::make_unique<pool>(std::move(connect), with);
@@ -129,12 +131,18 @@ backend_connections::borrow_from_pool(const backend_lease& at, std::chrono::nano
 
 task<result<backend_connection>> backend_connections::borrow_new(const backend_lease& at,
                                                                  std::chrono::nanoseconds& wait) {
-    for (std::size_t left = keep_;; --left) {
-        now_or_task<result<backend_connection>> borrowing = borrow(at, wait);
-        result<backend_connection> lent = co_await std::move(borrowing);
-        // What others have given back since this began is alive.
-        if (!lent || !lent->is_reused() || left == 0) co_return lent;
-    }
+    using simplenet::detail::pooled_access;
+    to_[at.index()].idle.clear();
+    task<result<backend_connection>> borrowing = borrow_from_pool(at, wait);
+    result<backend_connection> lent = co_await std::move(borrowing);
+    if (!lent || !lent->is_reused()) co_return lent;
+    // Another request gave it back meanwhile. Its backend may be about to close it, too.
+    pooled_access::close(*lent);
+    task<result<any_stream>> connecting = connect_to_backend(of_->address(at.index()), connect_);
+    result<any_stream> made = co_await std::move(connecting);
+    if (!made) co_return fail(made);
+    pooled_access::renew(*lent, *std::move(made));
+    co_return lent;
 }
 
 void backend_connections::give_back(const backend_lease& at, backend_connection connection) {

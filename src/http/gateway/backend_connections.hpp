@@ -155,9 +155,11 @@ private:
     /// Arms the timer for the connection that has been idle longest.
     void arm() noexcept;
 
+    const std::shared_ptr<const backend_set> of_;
     const std::size_t most_;
     const std::size_t keep_;
     const std::chrono::nanoseconds idle_;
+    const std::chrono::nanoseconds connect_;
     std::vector<backend_pool> to_; // by the index of the backend
     idle_timer timer_{*this};
 };
