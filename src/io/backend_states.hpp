@@ -59,7 +59,6 @@ private:
 struct uring_state {
     multishot inflow; // a receive, or an accept for a listener
     multishot edges;  // a poll
-    bool edges_tell_room = false;
     bool polls_in_error = false; // a poll found an error instead of the events it waited for
 };
 

@@ -72,7 +72,7 @@ struct brought_bytes {
 enum class record_kind : std::uint8_t {
     stream,
     local_bytes,  // a local_byte_stream whose peers cannot attach descriptors
-    local_stream, // never received ahead, because descriptors may be attached to the bytes
+    local_stream, // descriptors may be attached to its bytes
     listener,
     datagrams,
 };
@@ -155,11 +155,9 @@ struct socket_record final : list_hook<>, list_hook<paused_tag> {
         return state == record_state::releasing || state == record_state::released;
     }
     [[nodiscard]] bool is_stream() const noexcept { return kind <= record_kind::local_stream; }
+    /// Never received ahead.
     [[nodiscard]] bool is_unix_stream() const noexcept {
-        return kind == record_kind::local_bytes || may_bring_descriptors();
-    }
-    [[nodiscard]] bool may_bring_descriptors() const noexcept {
-        return kind == record_kind::local_stream;
+        return kind == record_kind::local_bytes || kind == record_kind::local_stream;
     }
     /// The error that the next read has to report behind everything that was received, and that
     /// the kernel does not repeat; 0 if there is none.

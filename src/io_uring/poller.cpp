@@ -8,11 +8,8 @@ namespace simplenet::v0::detail {
 
 void poller::submit(operation& op, short events) noexcept {
     socket_record& record = *op.record;
-    const bool is_armed = record.uring.edges.armed();
-    if (is_armed && (events == POLLIN || record.uring.edges_tell_room)) return; // it will tell
-    if (!is_armed && record.uring.polls_in_error && record.is_open() && !queue_.dying) {
-        return watch(record, POLLIN | POLLOUT);
-    }
+    if (record.uring.edges.armed()) return; // its next report is for us
+    if (record.uring.polls_in_error && record.is_open() && !queue_.dying) return watch(record);
     io_uring_sqe& entry = kernel_.make(op);
     io_uring_prep_poll_add(&entry, record.fd, static_cast<unsigned>(events));
     entry.user_data = tagged(&op, subject::operation);
@@ -30,10 +27,9 @@ void poller::finish(operation& op) noexcept {
     queue_.attempt_later(op); // the attempt decides, also about a stop that arrived meanwhile
 }
 
-void poller::watch(socket_record& record, unsigned events) noexcept {
+void poller::watch(socket_record& record) noexcept {
     io_uring_sqe& entry = kernel_.make(record);
-    io_uring_prep_poll_multishot(&entry, record.fd, events);
-    record.uring.edges_tell_room = (events & POLLOUT) != 0;
+    io_uring_prep_poll_multishot(&entry, record.fd, POLLIN | POLLOUT);
     entry.user_data = tagged(&record, subject::edges);
     record.uring.edges.arm();
 }

@@ -25,9 +25,7 @@ public:
     void finish(operation& op) noexcept;
 
     /// Reports changes of `record` to its waiting operations, and at first what is already there.
-    ///
-    /// @param events  POLLIN, or POLLIN | POLLOUT.
-    void watch(socket_record& record, unsigned events) noexcept;
+    void watch(socket_record& record) noexcept;
     void unwatch(socket_record& record) noexcept {
         kernel_.cancel(record, record.uring.edges, subject::edges);
     }

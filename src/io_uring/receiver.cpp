@@ -43,7 +43,7 @@ void receiver::want(socket_record& record) noexcept {
     const bool large = (record.reads == reading::large || record.reads == reading::directly) &&
                        kind != request::receive;
     // The kernel needs a buffer of the pool, but for what it receives into the reader's memory.
-    const bool pooled = !record.may_bring_descriptors() || kind == request::receive;
+    const bool pooled = !record.is_unix_stream() || kind == request::receive;
     const bool directly =
         large || (pooled && !record.uring.inflow.armed() && !kernel_has_buffers());
     if (!directly && record.reads != reading::by_driver) [[unlikely]]
@@ -67,11 +67,7 @@ void receiver::read_directly(socket_record& record, reading how) noexcept {
     const bool begins = !record.reads_directly();
     record.reads = how;
     record.reads_to_the_end = true;
-    if (!record.uring.edges.armed()) {
-        // Reports what is already there. A Unix domain socket has an edge for room whenever its
-        // peer has read.
-        return polls_.watch(record, record.is_unix_stream() ? POLLIN : POLLIN | POLLOUT);
-    }
+    if (!record.uring.edges.armed()) return polls_.watch(record); // reports what is already there
     // The poll was armed before, and its reports may have been for another operation: make an
     // attempt.
     if (!begins) return;
@@ -86,7 +82,9 @@ void receiver::stop_reading_directly(socket_record& record) noexcept {
 }
 
 void receiver::arm(socket_record& record) noexcept {
-    if (record.may_bring_descriptors()) return submit(*record.reader);
+    // Descriptors may be attached; and the kernel may never complete a multishot receive of a Unix
+    // domain socket whose peer writes many pieces and closes (seen on Linux 6.18).
+    if (record.is_unix_stream()) return submit(*record.reader);
     io_uring_sqe& entry = kernel_.make(record);
     io_uring_prep_recv_multishot(&entry, record.fd, nullptr, 0, 0);
     entry.flags |= IOSQE_BUFFER_SELECT;
@@ -144,7 +142,7 @@ void receiver::submit(operation& op) noexcept {
 }
 
 void receiver::completed(operation& op, uring::completion seen) noexcept {
-    if (op.record->may_bring_descriptors()) {
+    if (op.record->is_unix_stream()) {
         op.record->readable = (seen.flags & IORING_CQE_F_SOCK_NONEMPTY) != 0;
     }
     if ((seen.flags & IORING_CQE_F_BUFFER) == 0) return;

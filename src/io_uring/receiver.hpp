@@ -39,7 +39,7 @@ public:
     /// Like backend_driver::attempt_read().
     bool attempt(operation& op) noexcept {
         const socket_record& record = *op.record;
-        if (record.reads_directly() || record.may_bring_descriptors()) [[unlikely]]
+        if (record.reads_directly() || record.is_unix_stream()) [[unlikely]]
             return attempt_by_call(op);
         if (op.kind == request::read_some && take_one_buffer(op)) [[likely]] {
             return true;

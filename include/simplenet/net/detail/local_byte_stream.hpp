@@ -13,9 +13,9 @@ namespace simplenet::v0::detail {
 
 /// A Unix domain connection that takes no descriptors.
 ///
-/// If the kernel refuses them (Linux 6.16, SO_PASSRIGHTS), it is read like a TCP connection:
-/// io_uring receives ahead, and a short read means that nothing is left. With an older kernel it is
-/// read like a local_stream, and drops those that arrive. Loop thread only.
+/// If the kernel refuses them (Linux 6.16, SO_PASSRIGHTS), a short read means that nothing is left,
+/// as with TCP. With an older kernel it is read like a local_stream, and drops those that arrive.
+/// Loop thread only.
 class local_byte_stream final : public async_stream {
 public:
     /// Takes a connected socket; throws std::bad_alloc.
