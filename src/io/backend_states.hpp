@@ -57,8 +57,8 @@ private:
 };
 
 struct uring_state {
-    multishot inflow; // a receive, or an accept for a listener
-    multishot edges;  // a poll
+    multishot inflow;            // a receive, or an accept for a listener
+    multishot edges;             // a poll
     bool polls_in_error = false; // a poll found an error instead of the events it waited for
 };
 
