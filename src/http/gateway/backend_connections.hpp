@@ -116,8 +116,8 @@ private:
     // The pool bounds the connections and has the waiters. To it, the idle ones here are lent: it
     // would need a turn of the loop to see whether they are alive, which costs as much as sending
     // a request. One recv(2) leaves a window of two system calls in which an end is missed; without
-    // it the window begins at the last poll. What a backend sends unasked in that time is taken for
-    // an answer, as behind the window of the two calls.
+    // it the window begins at the last poll. What a backend sends unasked in the window is taken
+    // for an answer.
     struct backend_pool {
         std::unique_ptr<connection_pool<any_stream>> pool;
         std::vector<idle_connection> idle; // the one used last is the last
