@@ -59,11 +59,7 @@ protected:
         for (int when = 0; when < 3; ++when) {
             local_byte_stream ours = co_await connect();
             std::string got;
-            auto reading = spawn([&]() -> task<> {
-                std::array<char, 64> buffer;
-                while (auto count = co_await ours.read_some(buffer))
-                    got.append(buffer.data(), *count);
-            });
+            auto reading = spawn(testing::collect(ours, got));
             co_await turns(when);
             if (are_accepted) {
                 testing::send_with(theirs(), "one ", fds);
@@ -235,7 +231,8 @@ TEST_P(local_byte_stream_test, an_older_kernel_drops_what_is_attached) {
 class local_byte_stream_cost_test : public local_byte_stream_test {};
 
 TEST_P(local_byte_stream_cost_test, a_short_read_is_one_call_at_most) {
-    if (!are_refused_here()) GTEST_SKIP() << "needs Linux 6.16";
+    // An older kernel may have attached something: a second call finds that nothing is left.
+    const std::size_t calls = are_refused_here() ? 1 : 2;
     run([&]() -> task<> {
         local_byte_stream ours = co_await connect();
         std::array<char, 64> buffer;
@@ -250,7 +247,7 @@ TEST_P(local_byte_stream_cost_test, a_short_read_is_one_call_at_most) {
         const detail::sys::intercepting now{asked};
         for (int round = 0; round < 10; ++round)
             co_await read_sent();
-        EXPECT_EQ(asked.calls, GetParam() == backend::io_uring ? 0U : 10U);
+        EXPECT_EQ(asked.calls, GetParam() == backend::io_uring ? 0U : 10 * calls);
         EXPECT_EQ(asked.entries, GetParam() == backend::io_uring ? 10U : 0U);
     });
 }

@@ -149,7 +149,6 @@ TEST_P(local_stream_test, stops_and_closes_work_as_on_tcp) {
 
 // The kernel has an edge for room whenever the peer has read (unix(7) sockets only).
 TEST_P(local_stream_test, a_peer_that_reads_wakes_nobody) {
-    if (GetParam() == detail::simulated_backend) GTEST_SKIP() << "the perturbed kernel wakes it";
     auto [ours, theirs] = connect_raw_local();
     run([&]() -> task<> {
         auto reading = spawn([&]() -> task<> {
@@ -163,7 +162,10 @@ TEST_P(local_stream_test, a_peer_that_reads_wakes_nobody) {
             EXPECT_EQ(theirs.receive(1), "x");
             co_await turns(2);
         }
-        EXPECT_EQ(loop().metrics().completions, before);
+        // The perturbed kernel has events of its own.
+        if (GetParam() != detail::simulated_backend) {
+            EXPECT_EQ(loop().metrics().completions, before);
+        }
         theirs.send("y");
         co_await reading;
     });
@@ -210,11 +212,7 @@ TEST_P(local_stream_test, unexpected_descriptors_do_not_hide_the_bytes_after_the
         const std::array<int, 1> fds{0};
         run([&]() -> task<> {
             std::string got;
-            auto reading = spawn([&]() -> task<> {
-                std::array<char, 64> buffer;
-                while (auto count = co_await ours.read_some(buffer))
-                    got.append(buffer.data(), *count);
-            });
+            auto reading = spawn(testing::collect(ours, got));
             co_await turns(when);
             testing::send_with(theirs, "one ", fds);
             testing::send_with(theirs, "two ", fds);

@@ -124,11 +124,7 @@ TEST_P(tcp_stream_test, bytes_after_urgent_data_are_delivered) {
         auto [ours, theirs] = connect_raw();
         run([&]() -> task<> {
             std::string got;
-            auto reading = spawn([&]() -> task<> {
-                std::array<char, 64> buffer;
-                while (auto count = co_await ours.read_some(buffer))
-                    got.append(buffer.data(), *count);
-            });
+            auto reading = spawn(testing::collect(ours, got));
             co_await turns(when);
             theirs.send("before");
             theirs.send("!", MSG_OOB);

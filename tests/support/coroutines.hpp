@@ -8,6 +8,7 @@
 #include <simplenet/runtime/event_loop.hpp>
 #include <simplenet/time/sleep.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -38,6 +39,14 @@ inline task<> next_event(event_loop& loop) {
     const auto before = loop.metrics().completions;
     while (loop.metrics().completions == before)
         co_await yield();
+}
+
+/// Appends what comes to `got`, until a read fails or is stopped.
+template <class Stream>
+task<> collect(Stream& from, std::string& got) {
+    std::array<char, 64> buffer;
+    while (const auto count = co_await from.read_some(buffer))
+        got.append(buffer.data(), *count);
 }
 
 /// Returns the value after an hour; a test gets it earlier only through a stop.

@@ -12,17 +12,17 @@
 namespace simplenet::v0::detail {
 // The library's own: not exported, since it is first named here.
 struct socket_record;
-
-/// Who knows that nothing can be read from a stream.
-enum class silence : unsigned char {
-    by_last_poll, // of the loop, if it watches the stream; otherwise the kernel
-    by_kernel,    // which is asked now
-};
 } // namespace simplenet::v0::detail
 
 #pragma GCC visibility push(default)
 
 namespace simplenet::v0::detail {
+
+/// Who knows that nothing can be read from a stream.
+enum class silence : std::uint8_t {
+    by_last_poll, // of the loop, if it watches the stream; otherwise the kernel
+    by_kernel,    // which is asked now
+};
 
 /// A friend of the library's streams. A stream that has a better way than read_some() and
 /// write_some() has a private member of the same name. Without that member the function here does
