@@ -22,12 +22,12 @@ namespace simplenet::v0::http {
 
 /// A result that is known already, or a task. Await it once.
 ///
-/// A handler may be a plain function that returns `now_or_task<result<>>`. It lends none of its
-/// variables to response::send(), however small they are: an answer may have to wait for its
-/// client, and they are gone by then.
+/// A handler may be a plain function that returns `now_or_task<result<>>`. It must not
+/// pass its own variables to response::send(), even small ones: the answer may be sent after the
+/// function has returned.
 ///
 /// @par Cancellation
-/// That of the task. A result that is known is returned, also if the caller was stopped.
+/// That of the task. A result that is known is returned even if the caller was stopped.
 /// @par Cost
 /// A known result costs no coroutine.
 ///
@@ -44,7 +44,7 @@ public:
     /// A known result.
     now_or_task(T now)
         : outcome_{std::in_place_index<0>, std::move(now)} {}
-    /// The same: `return fail(...)`.
+    /// A known failure, so that `return fail(...)` converts.
     template <class Error>
         requires std::constructible_from<T, std::unexpected<Error>>
     now_or_task(std::unexpected<Error> failure)

@@ -72,8 +72,8 @@ public:
     /// - `std::errc::too_many_files_open`: no descriptors.
     [[nodiscard]] result<std::vector<unique_fd>> duplicate_listeners() const;
 
-    /// Whether connections may still be accepted: from serve() on, until a shutdown has closed all
-    /// listeners and counted every connection that came before.
+    /// Whether `statistics()` may still count new connections: false before serve(), and when a
+    /// shutdown has counted the last one. May be true for a moment after the listeners were closed.
     [[nodiscard]] bool is_accepting() const noexcept;
 
     /// The counts, read from one loop after the other while they serve. So connections that begin,

@@ -78,8 +78,9 @@ public:
     borrow(const backend_lease& at, std::chrono::nanoseconds& wait,
            repeatable may_repeat = repeatable::no);
 
-    /// Lends a new connection, and closes the idle ones: they may all have died with the process
-    /// that they led to, without being told. Otherwise as borrow().
+    /// Lends a new connection, and closes those that are idle here: they may all have died with the
+    /// process that they led to, without being told. One from the pool is replaced, which has the
+    /// limit of a connect in addition to `wait`. Otherwise as borrow().
     [[nodiscard]] task<result<backend_connection>> borrow_new(const backend_lease& at,
                                                               std::chrono::nanoseconds& wait);
 
@@ -115,7 +116,8 @@ private:
     };
     // The pool bounds the connections and has the waiters. To it, the idle ones here are lent: it
     // would need a turn of the loop to see whether they are alive, which costs as much as sending
-    // a request. One recv(2) leaves a window of two system calls in which an end is missed; without
+    // a request. One recv(2) leaves a window of two system calls in which an end is missed (and, on
+    // io_uring, bytes that the kernel has received ahead); without
     // it the window begins at the last poll. What a backend sends unasked in the window is taken
     // for an answer.
     struct backend_pool {

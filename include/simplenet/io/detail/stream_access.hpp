@@ -63,7 +63,8 @@ struct stream_access {
         return stream.send_file_operation(file, offset, count, options);
     }
 
-    /// Whether nothing can be read: no bytes, no end, no error. Takes nothing.
+    /// Whether nothing can be read: no bytes, no end, no error. If false, close the stream: what
+    /// was found may be gone.
     template <class Stream>
     [[nodiscard]] static bool is_silent(const Stream& stream, silence by)
         requires requires { stream.is_silent(by); }
