@@ -62,11 +62,11 @@ private:
 /// Makes room on one loop, for all sites that it has.
 ///
 /// Files that are only kept open for later are closed first. Then connections are spared that wait
-/// for a request, or have sent nothing yet, for half a second at least: the request of a younger
-/// one may be on its way. They end by the timers of the loop, as at their own limit, so that what
-/// has arrived for them wins. If nobody can be spared, answers end their connections, and listeners
-/// leave new ones in the backlog, until somebody can: so files and connections to other servers
-/// still find a descriptor.
+/// for a request, or for the rest of a head or of a handshake, for half a second at least: the
+/// request of a younger one may be on its way. They end by the timers of the loop, as at their own
+/// limit, so that what has arrived for them wins. If nobody can be spared, answers end their
+/// connections, and listeners leave new ones in the backlog, until somebody can: so files and
+/// connections to other servers still find a descriptor.
 class loop_room final : public std::enable_shared_from_this<loop_room>, private shortage_observer {
 public:
     /// That of this thread. Throws std::bad_alloc.

@@ -4,6 +4,7 @@
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/task_group.hpp>
+#include <simplenet/server/detail/spare_wait.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/stream/transfer.hpp>
 #include <simplenet/time/deadline.hpp>
@@ -37,7 +38,14 @@ task<result<>> shake_hands(stream<tcp_stream>& client, handshake_limit& limit,
             client.transport().readable(), stopped ? last_hello : std::chrono::nanoseconds{0});
         if (!hello) co_return fail(std::errc::operation_canceled);
     }
-    co_return co_await client.handshake(limit);
+    // A crowd that begins handshakes and stays must not keep others out, either.
+    simplenet::detail::spare_wait waiting{within};
+    auto shaking = waiting.of(client.handshake(limit));
+    const result<> done = co_await std::move(shaking);
+    if (!done && waiting.must_end() && !within.stopped()) {
+        co_return fail(std::errc::operation_canceled);
+    }
+    co_return done;
 }
 
 task<> answer_without_tls(stream<tcp_stream>& client, const handshake_settings& settings) {

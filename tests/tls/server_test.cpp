@@ -156,6 +156,24 @@ TEST_P(tls_server_test, silent_clients_end_when_the_server_is_full) {
     EXPECT_EQ(server.statistics().handshakes_failed, 0U);
 }
 
+// They used to have the whole time of a handshake.
+TEST_P(tls_server_test, handshakes_that_do_not_go_on_end_when_the_server_is_full) {
+    auto group = make_group(1);
+    auto server = or_throw(tls::server::listen(
+        group, endpoint::loopback(0), server_with(),
+        {.server = {.max_connections = 2}, .handshake_timeout = std::chrono::hours{1}}));
+    ASSERT_TRUE(server.serve(echo));
+    auto silent = connect(server.local_endpoint(), 2);
+    for (auto& each : silent)
+        each.send("\x16\x03\x01"); // and no more
+
+    const auto error =
+        simplenet::run(ask(server.local_endpoint(), client(), "hello"), {.backend = GetParam()});
+
+    EXPECT_FALSE(error) << error.message();
+    EXPECT_EQ(server.statistics().handshakes_failed, 0U);
+}
+
 TEST_P(tls_server_test, a_failed_handshake_is_told_with_its_reason) {
     static std::promise<tls::handshake_failure> told;
     told = {};

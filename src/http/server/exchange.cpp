@@ -9,6 +9,7 @@
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/http/status.hpp>
+#include <simplenet/server/detail/spare_wait.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/time/deadline.hpp>
 
@@ -27,6 +28,9 @@ namespace simplenet::v0::http::detail {
 namespace {
 
 using clock = std::chrono::steady_clock;
+
+/// Of a head that is not complete: its connection has to end.
+constexpr std::errc no_room = std::errc::resource_unavailable_try_again;
 
 [[nodiscard]] bool is_only_empty_lines(std::string_view bytes) noexcept {
     while (bytes.starts_with("\r\n"))
@@ -87,35 +91,28 @@ task<ending> exchange::run(received first) {
     const unsigned before = connection_.requests;
     for (bool is_first = true;; is_first = false) {
         if (!is_first && !input_.empty()) begin_request();
-        for (;;) {
-            if (is_only_empty_lines(input_.bytes())) {
-                gzip_.reset(); // not kept while the last bytes wait for their client
-                more_spare_.clear();
-                input_.consume(input_.bytes().size());
-                const result<> flushed = co_await write_out({});
-                if (!flushed) co_return ending::abort;
-                // Empty lines are no requests: they must not keep a connection for ever.
-                constexpr unsigned most_empty_runs = 4;
-                if (connection_.requests != before)
-                    connection_.empty_runs = 0;
-                else if (++connection_.empty_runs > most_empty_runs)
-                    co_return ending::close;
-                co_return ending::idle;
-            }
-            if (serving_->what->on_answered != nullptr && began_ == clock::time_point{}) {
-                began_ = clock::now();
-            }
-            const head_state head = parser_.parse(input_.bytes());
-            if (head == head_state::complete) break;
-            if (head == head_state::refused) co_return co_await refuse(parser_.status());
-            const result<> more = co_await read_more_of_head();
-            if (more) continue;
-            if (more.error() == simplenet::errc::deadline_exceeded && !scope_->stopped()) {
-                co_return co_await refuse(408);
-            }
-            co_return more.error() == simplenet::errc::end_of_stream ? ending::close
-                                                                     : ending::abort;
+        if (is_only_empty_lines(input_.bytes())) {
+            gzip_.reset(); // not kept while the last bytes wait for their client
+            more_spare_.clear();
+            input_.consume(input_.bytes().size());
+            const result<> flushed = co_await write_out({});
+            if (!flushed) co_return ending::abort;
+            // Empty lines are no requests: they must not keep a connection for ever.
+            constexpr unsigned most_empty_runs = 4;
+            if (connection_.requests != before)
+                connection_.empty_runs = 0;
+            else if (++connection_.empty_runs > most_empty_runs)
+                co_return ending::close;
+            co_return ending::idle;
         }
+        if (serving_->what->on_answered != nullptr) began_ = clock::now();
+        head_state head = parser_.parse(input_.bytes());
+        if (head == head_state::incomplete) {
+            const result<head_state> whole = co_await read_rest_of_head();
+            if (!whole) co_return co_await end_without_head(whole.error());
+            head = *whole;
+        }
+        if (head == head_state::refused) co_return co_await refuse(parser_.status());
         if (const unsigned refused = understand(); refused != 0) {
             co_return co_await refuse(refused);
         }
@@ -162,7 +159,6 @@ void exchange::begin_request() noexcept {
     parser_.reset();
     spare_ = all_spare_;
     more_spare_.clear();
-    head_until_ = {};
     framing_ = {};
     head_only_ = false;
     chunks_.reset();
@@ -195,23 +191,37 @@ void exchange::forget_answer() noexcept {
     announced_.reset();
 }
 
-task<result<>> exchange::read_more_of_head() {
-    const result<> flushed = co_await write_out({});
-    if (!flushed) co_return flushed;
-    const bool is_first = connection_.requests == 0;
-    if (head_until_ == clock::time_point{}) {
-        head_until_ = clock::time_point::max();
-        if (is_first) {
-            head_until_ = connection_.first_head_until;
-        } else if (limits_->headers_within > std::chrono::nanoseconds::zero()) {
-            head_until_ = clock::now() + limits_->headers_within;
-        }
+task<result<head_state>> exchange::read_rest_of_head() {
+    auto until = clock::time_point::max();
+    if (connection_.requests == 0) {
+        until = connection_.first_head_until;
+    } else if (limits_->headers_within > std::chrono::nanoseconds::zero()) {
+        until = clock::now() + limits_->headers_within;
     }
-    task<result<received>> receiving = transport_.receive();
-    result<received> more = co_await with_deadline(std::move(receiving), head_until_);
-    if (!more) co_return fail(more);
-    input_.append(*std::move(more));
-    co_return result<>{};
+    const result<> flushed = co_await write_out({});
+    if (!flushed) co_return fail(flushed);
+    simplenet::detail::spare_wait waiting{*scope_};
+    for (;;) {
+        auto receiving = waiting.of(transport_.receive());
+        result<received> more = co_await with_deadline(std::move(receiving), until);
+        if (more) {
+            input_.append(*std::move(more));
+            const head_state head = parser_.parse(input_.bytes());
+            if (head != head_state::incomplete) co_return head;
+        }
+        if (waiting.must_end() && !scope_->stopped()) co_return fail(no_room);
+        if (!more) co_return fail(more);
+    }
+}
+
+task<ending> exchange::end_without_head(std::error_code why) {
+    if (why == simplenet::errc::end_of_stream) co_return ending::close;
+    const bool is_place_needed = why == no_room;
+    const bool is_too_slow = why == simplenet::errc::deadline_exceeded && !scope_->stopped();
+    if (!is_place_needed && !is_too_slow) co_return ending::abort;
+    const ending end = co_await refuse(408);
+    // Lingering would keep the place.
+    co_return is_place_needed&& end == ending::linger ? ending::close : end;
 }
 
 unsigned exchange::understand() {

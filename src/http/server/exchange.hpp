@@ -210,7 +210,10 @@ private:
     // --- exchange.cpp: one request after the other ---
     /// Resets what belongs to one request, before the next one.
     void begin_request() noexcept;
-    [[nodiscard]] task<result<>> read_more_of_head();
+    /// Until the head is complete or refused. `std::errc::resource_unavailable_try_again`: somebody
+    /// else needs the place.
+    [[nodiscard]] task<result<head_state>> read_rest_of_head();
+    [[nodiscard]] task<ending> end_without_head(std::error_code why);
     /// Whether the requests so far took so long that the loop's other work goes first.
     [[nodiscard]] bool takes_long() noexcept;
     /// 0, or the status that refuses the request.
@@ -323,8 +326,7 @@ private:
     connection_state& connection_;
     std::exception_ptr thrown_;
     transport& transport_;
-    simplenet::detail::scope* scope_ = nullptr; // of run()
-    std::chrono::steady_clock::time_point head_until_;
+    simplenet::detail::scope* scope_ = nullptr;    // of run()
     std::shared_ptr<const local_serving> serving_; // of the request
     const limits* limits_;                         // of serving_
     std::chrono::nanoseconds seen_at_{0};          // of takes_long(); 0: not yet

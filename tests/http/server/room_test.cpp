@@ -7,6 +7,7 @@
 #include <simplenet/http/server.hpp>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -28,6 +29,7 @@ using ::testing::AnyOf;
 using testing::get;
 using testing::plain_answer;
 using testing::raw_peer;
+using ::testing::StartsWith;
 
 class http_room_test : public testing::handler_test {
 protected:
@@ -252,6 +254,45 @@ TEST_P(http_room_test, a_request_in_progress_is_not_ended) {
 
     EXPECT_EQ(received_by(busy), hello_);
     EXPECT_EQ(received_by(client), hello_);
+}
+
+// A crowd of them kept everybody else out until `headers_within`, and again after that.
+TEST_P(http_room_test, heads_that_are_not_complete_make_room) {
+    serve_hello(2);
+    std::vector<raw_peer> halves;
+    for (int each = 0; each < 2; ++each) {
+        halves.push_back(connect());
+        halves.back().send("GET / HTTP/1.1\r\n");
+    }
+    raw_peer client = connect();
+
+    EXPECT_EQ(answer_to(client), hello_);
+
+    const bool is_first = halves[0].peek() == 1;
+    EXPECT_THAT(rest_of(halves[is_first ? 0 : 1]), StartsWith("HTTP/1.1 408"));
+    raw_peer& other = halves[is_first ? 1 : 0];
+    other.send("Host: h\r\n\r\n");
+    EXPECT_EQ(received_by(other), hello_);
+}
+
+// Nor by sending a byte now and then.
+TEST_P(http_room_test, a_head_that_grows_does_not_become_younger) {
+    const auto hello = [](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", "hello");
+    };
+    serve_handler(hello, {.server = {.max_connections = 1}, .limits = {.headers_within = 0s}});
+    raw_peer growing = connect();
+    growing.send("GET / HTTP/1.1\r\nX: ");
+    raw_peer client = connect();
+    client.send(get);
+
+    EXPECT_TRUE(eventually([&] {
+        const bool is_waited_for = growing.peek() == -EAGAIN;
+        if (is_waited_for) growing.send("x");
+        return !is_waited_for;
+    }));
+
+    EXPECT_THAT(received_by(client), AnyOf(hello_, last_hello_));
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, http_room_test, testing::all_backends, testing::backend_name);
