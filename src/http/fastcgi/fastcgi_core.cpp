@@ -48,10 +48,12 @@ task<result<unsigned>> fastcgi_core::attempt(request& asked, response& answer) c
         this, [this] { return std::make_shared<fastcgi_loop>(shared_from_this()); });
     call with{.asked = asked, .answer = answer, .on = *on};
     std::string spare;
-    const std::optional<std::string_view> name = path_to_serve(asked, spare);
+    std::optional<std::string_view> name = path_to_serve(asked, spare);
     if (!name) co_return 404U;
     script_path path;
     if (settings_.has_scripts()) {
+        const std::size_t size = name->size();
+        if (name->ends_with('/')) name = with_index(*name, spare);
         const result<script_path> script = co_await on->scripts.find(*name);
         if (!script) {
             const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
@@ -60,6 +62,8 @@ task<result<unsigned>> fastcgi_core::attempt(request& asked, response& answer) c
         }
         path = *script;
         if (path.script.empty()) co_return 404U;
+        // The index is that of a directory, not of what is behind a script.
+        if (path.script.size() <= size) path.info.remove_suffix(name->size() - size);
         if (!path.info.empty() && !settings_.options.path_info) co_return 404U;
     } else if (name->starts_with(settings_.prefix)) {
         path = {settings_.prefix, name->substr(settings_.prefix.size())};
@@ -104,13 +108,13 @@ std::optional<std::string_view> fastcgi_core::path_to_serve(const request& asked
         spare = decoded_parameter(path);
         path = spare;
     }
-    if (settings_.has_scripts() && path.ends_with('/')) {
-        if (settings_.index.empty()) return std::nullopt;
-        if (spare.empty()) spare = path;
-        spare += settings_.index;
-        path = spare;
-    }
     return path;
+}
+
+std::string_view fastcgi_core::with_index(std::string_view path, std::string& spare) const {
+    if (settings_.index.empty()) return path;
+    if (spare.empty()) spare = path;
+    return spare += settings_.index;
 }
 
 task<result<unsigned>> fastcgi_core::read_body(request& asked,

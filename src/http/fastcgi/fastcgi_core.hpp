@@ -49,10 +49,12 @@ private:
     struct call;
 
     // --- fastcgi_core.cpp: the request, and who gets it ---
-    /// The decoded path, with the index behind a slash if there are scripts. Nothing: the answer is
-    /// 404. Refers to `asked` or `spare`.
+    /// The decoded path. Nothing: the answer is 404. Refers to `asked` or `spare`.
     [[nodiscard]] std::optional<std::string_view> path_to_serve(const request& asked,
                                                                 std::string& spare) const;
+    /// The index in the directory `path`, which refers to `spare` unless that is empty; as the
+    /// result does.
+    [[nodiscard]] std::string_view with_index(std::string_view path, std::string& spare) const;
     /// 0: there is a body, or none. Otherwise the status that tells why it could not be read.
     [[nodiscard]] task<result<unsigned>> read_body(request& asked,
                                                    std::optional<spooled_body>& body) const;

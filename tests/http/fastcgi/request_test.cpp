@@ -190,6 +190,20 @@ TEST_P(request_test, the_script_is_the_shortest_file_that_ends_in_php) {
     }
 }
 
+// The index stood behind what was asked for.
+TEST_P(request_test, a_path_behind_the_script_may_end_in_a_slash) {
+    write("folder/index.php", "");
+    serve_scripts({.path_info = true, .keep_connections = 0});
+
+    EXPECT_EQ(received("/a.php/").param("PATH_INFO"), "/");
+    const received_request deeper = received("/a.php/%41/b/");
+    EXPECT_EQ(deeper.param("SCRIPT_NAME"), "/a.php");
+    EXPECT_EQ(deeper.param("PATH_INFO"), "/A/b/");
+    const received_request index = received("/folder/");
+    EXPECT_EQ(index.param("SCRIPT_NAME"), "/folder/index.php");
+    EXPECT_EQ(index.param("PATH_INFO"), "(none)");
+}
+
 TEST_P(request_test, a_path_behind_the_script_is_404_by_default) {
     serve_scripts();
 
