@@ -31,14 +31,26 @@ void check_redirect_https(const configuration& whole, const listener& from, prob
                          "`tls` has port 0");
 }
 
+/// Whether both cannot be bound, ip(7). A listener for all IPv6 addresses takes none of IPv4.
+bool overlap(const simplenet::endpoint& one, const simplenet::endpoint& other) {
+    const simplenet::ip_address& first = one.address();
+    const simplenet::ip_address& second = other.address();
+    return one.port() != 0 && one.port() == other.port() && first.is_v6() == second.is_v6() &&
+           (first == second || first.is_any() || second.is_any());
+}
+
 void check_listeners(const configuration& whole, problems& found) {
     const auto same = [&](const simplenet::endpoint& address, position where, std::size_t before) {
         for (std::size_t i = 0; i < before; ++i) {
             const listener& other = whole.listen[i];
-            if (address.port() == 0 || address != other.address || other.where == position{})
-                continue;
-            found.add(where, quote(address.to_string()) + " is listened on already, at " +
-                                 to_text(other.where));
+            if (!overlap(address, other.address) || other.where == position{}) continue;
+            const bool is_same = address == other.address;
+            found.add(where, quote(address.to_string()) +
+                                 (is_same ? " is listened on already, at "
+                                          : " cannot be listened on beside " +
+                                                quote(other.address.to_string()) + " at ") +
+                                 to_text(other.where) +
+                                 (is_same ? "" : ": one of them is every address of this port"));
             return;
         }
     };

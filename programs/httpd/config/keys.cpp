@@ -500,7 +500,7 @@ constexpr key site_keys[]{
      .stored = stored_in<&site::headers>(),
      .description = "Fields that are added to every answer, such as "
                     "`{ \"X-Frame-Options\" = \"DENY\" }`, in place of a backend's with the same "
-                    "name."},
+                    "name. `Strict-Transport-Security` is added over TLS alone."},
     {.name = "error_pages",
      .type = value_type::error_pages,
      .stored = stored_in<&site::error_pages>(),

@@ -39,18 +39,6 @@ std::vector<std::string> script_suffixes_of(const site& of) {
     return suffixes;
 }
 
-std::vector<header> headers_of(const site& of, const route* over) {
-    std::vector<header> all = of.headers;
-    if (over == nullptr) return all;
-    std::erase_if(all, [&](const header& each) {
-        return std::ranges::any_of(over->headers, [&](const header& other) {
-            return equal_without_case(each.name, other.name);
-        });
-    });
-    all.insert(all.end(), over->headers.begin(), over->headers.end());
-    return all;
-}
-
 http::file_handler files_of(const site& of) {
     http::static_options options;
     options.index = {}; // a script may be one: see index_of()
@@ -145,6 +133,23 @@ served_site::served_site(const site& of, const gateway_listener& listener)
     }
 }
 
+served_site::header_set served_site::headers_of(const site& of, const route* over) {
+    header_set all;
+    const auto add = [&all](const header& each) {
+        // RFC 6797, section 7.2.
+        const bool is_over_tls = equal_without_case(each.name, "Strict-Transport-Security");
+        (is_over_tls ? all.over_tls : all.always).push_back(each);
+    };
+    for (const header& each : of.headers) {
+        const auto is_same = [&](const header& other) {
+            return equal_without_case(each.name, other.name);
+        };
+        if (over == nullptr || std::ranges::none_of(over->headers, is_same)) add(each);
+    }
+    if (over != nullptr) std::ranges::for_each(over->headers, add);
+    return all;
+}
+
 std::vector<site_backend> served_site::backends() const {
     std::vector<site_backend> all;
     const auto add = [&](const route& of, std::vector<http::backend_status> backends) {
@@ -179,7 +184,10 @@ bool served_site::is_script(std::string_view path) const noexcept {
 void served_site::prepare(const served_route& to, request& asked, response& answer) const {
     asked.limit_body(to.body);
     if (!compressed_types_.empty()) answer.compression(compression_);
-    for (const header& each : to.headers)
+    for (const header& each : to.headers.always)
+        answer.add(each.name, each.value);
+    if (to.headers.over_tls.empty() || !asked.secure()) return;
+    for (const header& each : to.headers.over_tls)
         answer.add(each.name, each.value);
 }
 

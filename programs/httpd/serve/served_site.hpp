@@ -75,10 +75,14 @@ private:
     using outcome = simplenet::task<simplenet::result<>>;
     using attempted = simplenet::http::now_or_task<simplenet::result<unsigned>>;
 
+    struct header_set {
+        std::vector<header> always;
+        std::vector<header> over_tls; // without it they must not be sent
+    };
     struct served_route {
         const route* is = nullptr; // null: files, as no route says anything else
         httpd::guard guard;
-        std::vector<header> headers;
+        header_set headers;
         std::uint64_t body = 0; // 0: unlimited
         std::optional<simplenet::http::fastcgi_handler> fastcgi = {};
         std::optional<simplenet::http::proxy_handler> proxy = {};
@@ -88,6 +92,8 @@ private:
         }
     };
 
+    /// Of the site, or of `over` and the site.
+    [[nodiscard]] static header_set headers_of(const site& of, const route* over);
     [[nodiscard]] const served_route& route_for(std::string_view path) const noexcept;
     [[nodiscard]] bool is_script(std::string_view path) const noexcept;
     /// Sets what belongs to every answer of the route.

@@ -18,6 +18,7 @@
 namespace httpd {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -206,6 +207,21 @@ TEST_P(sites_test, headers_of_a_route_replace_those_of_its_site) {
 
     EXPECT_THAT(ask_for("/r"), HasSubstr("X-B: site\r\nx-a: route\r\n"));
     EXPECT_THAT(ask_for("/none"), HasSubstr("X-A: site\r\nX-B: site\r\n")); // errors, too
+}
+
+// RFC 6797, section 7.2.
+TEST_P(sites_test, strict_transport_security_is_told_over_tls_alone) {
+    serve_sites("[[site]]\ntrusted = [\"127.0.0.1\"]\n"
+                "headers = { \"Strict-Transport-Security\" = \"max-age=9\", \"X-A\" = \"a\" }\n"
+                "[[site.route]]\nmatch = \"/r\"\nheaders = { \"strict-transport-security\" = "
+                "\"max-age=1\" }\nanswer = { body = \"\" }\n");
+    const std::string secure = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n";
+
+    EXPECT_THAT(ask_for("/"), AllOf(HasSubstr("X-A: a\r\n"), Not(HasSubstr("max-age"))));
+    EXPECT_THAT(ask_for("/r"), AllOf(HasSubstr("X-A: a\r\n"), Not(HasSubstr("max-age"))));
+    EXPECT_THAT(ask_for("/", "Host: h\r\n" + secure), HasSubstr("max-age=9\r\n"));
+    EXPECT_THAT(ask_for("/r", "Host: h\r\n" + secure),
+                AllOf(HasSubstr("max-age=1\r\n"), Not(HasSubstr("max-age=9"))));
 }
 
 TEST_P(sites_test, bodies_beyond_the_limit_of_a_route_are_refused) {
