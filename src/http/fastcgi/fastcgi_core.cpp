@@ -168,15 +168,20 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
             if (with.body) with.body->rewind();
             request_sender sender{with.front.bytes(), source, with.size};
             message_lines messages{settings_.options.report, settings_.options.report_context};
+            client_watch watch{exchange::of(with.asked).native_handle()};
+            with.on.connections.watch(*lease, watch);
             fastcgi_exchange exchange{
                 settings_, with.on.connections, *lease, *std::move(connection), sender, messages};
-            const result<> opened = co_await exchange.open();
+            auto opening = watch.of(exchange.open());
+            const result<> opened = co_await std::move(opening);
+            watch.unlink();
             if (opened) {
                 if (lease->succeeded()) {
                     report(gateway_event::recovered, &*lease, "answering again", {});
                 }
                 co_return co_await pass_on(with, exchange, *lease);
             }
+            if (watch.must_end() && !within.stopped()) co_return 503U;
             const failure what = exchange.why_failed();
             if (what == failure::source && with.body) {
                 report(gateway_event::trouble, &*lease, "reading a stored body", opened.error());

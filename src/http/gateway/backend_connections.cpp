@@ -117,6 +117,7 @@ backend_connections::borrow_from_pool(const backend_lease& at, std::chrono::nano
     const counted waits{from.borrowing};
     task<result<backend_connection>> borrowing = from.pool->borrow(at.name());
     if (!is_full) co_return co_await std::move(borrowing);
+    arm_looking();
     // If the place that was waited for has no connection yet, connecting is part of the wait.
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     const auto begin = simplenet::detail::timed_queue::present();
@@ -150,20 +151,40 @@ void backend_connections::give_back(const backend_lease& at, backend_connection 
     if (idle(at.index()) >= keep_) return;
     if (to.borrowing != 0) return connection.give_back(); // whoever waits longest gets it
     to.idle.push_back({std::move(connection), simplenet::detail::timed_queue::present()});
-    arm();
+    arm_closing();
 }
 
-void backend_connections::arm() noexcept {
+void backend_connections::arm_closing() noexcept {
     using simplenet::detail::run_queue;
     using simplenet::detail::timed_queue;
     auto* const queue = static_cast<timed_queue*>(run_queue::current());
-    if (timer_.armed() || queue == nullptr) return;
+    if (closing_.armed() || queue == nullptr) return;
     const auto end_of_time = clock::time_point::max();
     auto first = end_of_time;
     for (const backend_pool& each : to_)
         if (!each.idle.empty()) first = std::min(first, each.idle.front().since);
     if (first != end_of_time)
-        timer_.arm(queue->timers, idle_ < end_of_time - first ? first + idle_ : end_of_time);
+        closing_.arm(queue->timers, idle_ < end_of_time - first ? first + idle_ : end_of_time);
+}
+
+void backend_connections::arm_looking() noexcept {
+    using simplenet::detail::run_queue;
+    using simplenet::detail::timed_queue;
+    // Most waits are shorter.
+    constexpr std::chrono::milliseconds soon{100};
+    auto* const queue = static_cast<timed_queue*>(run_queue::current());
+    if (looking_.armed() || queue == nullptr) return;
+    looking_.arm(queue->timers, timed_queue::present() + soon);
+}
+
+void backend_connections::look_for_left_clients() noexcept {
+    bool does_anyone_wait = false;
+    for (std::size_t each = 0; each != to_.size(); ++each) {
+        if (!is_full(each)) continue;
+        does_anyone_wait = true;
+        tell_left_clients(to_[each].watches);
+    }
+    if (does_anyone_wait) arm_looking();
 }
 
 void backend_connections::close_overdue() noexcept {
@@ -172,7 +193,7 @@ void backend_connections::close_overdue() noexcept {
         std::erase_if(each.idle,
                       [&](const idle_connection& kept) { return now - kept.since >= idle_; });
     }
-    arm();
+    arm_closing();
 }
 
 } // namespace simplenet::v0::http::detail

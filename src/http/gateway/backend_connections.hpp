@@ -3,6 +3,7 @@
 // private.
 
 #include "http/gateway/backend_set.hpp"
+#include "http/gateway/client_watch.hpp"
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
@@ -60,7 +61,10 @@ public:
     backend_connections(std::shared_ptr<const backend_set> of, const connection_limits& limits);
     backend_connections(const backend_connections&) = delete;
     backend_connections& operator=(const backend_connections&) = delete;
-    ~backend_connections() { timer_.stop(); }
+    ~backend_connections() {
+        closing_.stop();
+        looking_.stop();
+    }
 
     /// Lends a connection to the backend of `at`.
     ///
@@ -83,6 +87,12 @@ public:
     /// limit of a connect in addition to `wait`. Otherwise as borrow().
     [[nodiscard]] task<result<backend_connection>> borrow_new(const backend_lease& at,
                                                               std::chrono::nanoseconds& wait);
+
+    /// While the request of `watch` waits for the backend of `at`, it is told soon that its client
+    /// has left if others wait for a place there.
+    void watch(const backend_lease& at, client_watch& watch) noexcept {
+        to_[at.index()].watches.push_back(watch);
+    }
 
     /// Keeps `connection`, or closes it if enough are idle.
     ///
@@ -124,12 +134,13 @@ private:
         std::unique_ptr<connection_pool<any_stream>> pool;
         std::vector<idle_connection> idle; // the one used last is the last
         std::size_t borrowing = 0;         // calls that wait for the pool
+        simplenet::detail::intrusive_list<client_watch> watches;
     };
 
-    /// Closes the connections that have been idle for too long.
-    class idle_timer final : public simplenet::detail::timer_node {
+    template <void (backend_connections::*Act)() noexcept>
+    class timer final : public simplenet::detail::timer_node {
     public:
-        explicit idle_timer(backend_connections& of) noexcept
+        explicit timer(backend_connections& of) noexcept
             : of_{of} {}
         void arm(simplenet::detail::timer_wheel& in, clock::time_point deadline) noexcept {
             wheel_ = &in;
@@ -141,7 +152,7 @@ private:
         }
 
     private:
-        void expired() noexcept override { of_.close_overdue(); }
+        void expired() noexcept override { (of_.*Act)(); }
 
         backend_connections& of_;
         simplenet::detail::timer_wheel* wheel_ = nullptr; // gone if the timer is not armed
@@ -153,9 +164,13 @@ private:
     /// As borrow(), from the pool.
     [[nodiscard]] task<result<backend_connection>> borrow_from_pool(const backend_lease& at,
                                                                     std::chrono::nanoseconds& wait);
+    /// Closes the connections that have been idle for too long.
     void close_overdue() noexcept;
-    /// Arms the timer for the connection that has been idle longest.
-    void arm() noexcept;
+    /// For the connection that has been idle longest.
+    void arm_closing() noexcept;
+    /// Tells requests in progress whose places others wait for that their clients have left.
+    void look_for_left_clients() noexcept;
+    void arm_looking() noexcept;
 
     const std::shared_ptr<const backend_set> of_;
     const std::size_t most_;
@@ -163,7 +178,8 @@ private:
     const std::chrono::nanoseconds idle_;
     const std::chrono::nanoseconds connect_;
     std::vector<backend_pool> to_; // by the index of the backend
-    idle_timer timer_{*this};
+    timer<&backend_connections::close_overdue> closing_{*this};
+    timer<&backend_connections::look_for_left_clients> looking_{*this};
 };
 
 } // namespace simplenet::v0::http::detail

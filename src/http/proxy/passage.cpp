@@ -139,9 +139,18 @@ task<result<unsigned>> passage::try_backends() {
             const bool was_kept = lent->is_reused();
             connection_keeper* const keeper = this;
             exchange_.emplace(core_->exchanges(), message(), *std::move(lent), forever, keeper);
-            const result<> opened = co_await exchange_->open();
+            client_watch watch{exchange::of(asked_).native_handle()};
+            connections_->pools.watch(*lease_, watch);
+            auto opening = watch.of(exchange_->open());
+            const result<> opened = co_await std::move(opening);
+            watch.unlink();
             if (opened) co_return co_await pass_answer();
             if (within.stopped()) co_return fail(opened);
+            if (watch.must_end()) {
+                exchange_.reset();
+                lease_.reset();
+                co_return 503U;
+            }
             // The backend has closed a connection that it had kept: nobody's failure.
             const bool is_stale = was_kept && !is_new && is_end_of_connection(opened.error());
             if (is_stale && can_repeat()) continue;

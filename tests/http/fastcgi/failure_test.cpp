@@ -312,6 +312,26 @@ TEST_P(failure_test, no_backend_works_for_a_client_that_left_while_it_waited) {
     EXPECT_TRUE(reports_.all().empty());
 }
 
+// Others got 503 for as long as the backend was silent.
+TEST_P(failure_test, a_client_that_left_holds_no_place_that_others_wait_for) {
+    serve_scripts({.keep_connections = 0, .connections = 1, .wait = 1min});
+    for (const bool politely : {true, false}) {
+        raw_peer left = request("GET", {}, {}, "/a.php?left");
+        raw_peer silent = responder_.accept();
+        static_cast<void>(take_request(silent));
+        politely ? left.close() : left.reset();
+
+        raw_peer stays = request("GET", {}, {}, "/a.php?stays");
+
+        EXPECT_EQ(silent.receive_to_the_end(), errc::end_of_stream);
+        raw_peer backend = responder_.accept();
+        EXPECT_EQ(take_request(backend).params["QUERY_STRING"], "stays");
+        backend.send(answer_of(hello));
+        EXPECT_TRUE(has_status(everything(stays), 200));
+    }
+    EXPECT_TRUE(reports_.all().empty());
+}
+
 TEST_P(failure_test, a_place_is_waited_for_only_so_long_at_all_backends_together) {
     closed_port other;
     other.open();

@@ -127,6 +127,27 @@ TEST_P(proxy_time_limit_test, no_backend_works_for_a_client_that_left_while_it_w
     EXPECT_TRUE(receive_until(stays, "two").ends_with("two"));
 }
 
+// Others got 503 for as long as the backend was silent.
+TEST_P(proxy_time_limit_test, a_client_that_left_holds_no_place_that_others_wait_for) {
+    serve_proxy({.keep_connections = 0, .connections = 1, .wait = std::chrono::minutes{1}});
+    for (const bool politely : {true, false}) {
+        raw_peer left = connect();
+        left.send("GET /left HTTP/1.1\r\nHost: h\r\n\r\n");
+        std::string head;
+        raw_peer silent = take_request(head);
+        politely ? left.close() : left.reset();
+
+        raw_peer stays = connect();
+        stays.send("GET /stays HTTP/1.1\r\nHost: h\r\n\r\n");
+
+        EXPECT_EQ(silent.receive_to_the_end(), errc::end_of_stream);
+        raw_peer at = take_request(head);
+        EXPECT_TRUE(head.starts_with("GET /stays "));
+        at.send(answer_of("ok"));
+        EXPECT_TRUE(receive_until(stays, "ok").ends_with("ok"));
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, proxy_time_limit_test, all_backends, backend_name);
 
 } // namespace
