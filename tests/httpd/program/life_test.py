@@ -435,9 +435,13 @@ class unable_server(http.server.ThreadingHTTPServer):
 
 class shortage_test(support.TestCase):
     CLIENTS = 300
+    # Whoever sends it cannot be spared: a byte of its body is awaited. Then nobody is at the backend, and the answer is
+    # a file that nobody has asked for.
+    BUSY = b"POST /busy HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nConnection: close\r\n\r\n"
+    BUSY_ROUTE = 'error_pages = { 502 = "/other" }\n[[site.route]]\nmatch = "/busy"\nproxy = "127.0.0.1:1"'
 
     def start_with_few_descriptors(self):
-        self.configure(listen='address = "127.0.0.1:0"\n[[listen]]\naddress = "127.0.0.1:0"')
+        self.configure(listen='address = "127.0.0.1:0"\n[[listen]]\naddress = "127.0.0.1:0"', site=self.BUSY_ROUTE)
         return self.start(descriptors=200)
 
     def come_at_once(self, server, clients, text=b""):
@@ -466,17 +470,23 @@ class shortage_test(support.TestCase):
             for port in (server.port(0), server.port(1)):
                 self.assertEqual(get(port)[:2], (200, "front page"))
 
+    def test_half_heads_keep_nobody_out(self):
+        with self.start_with_few_descriptors() as server, contextlib.ExitStack() as clients:
+            self.come_at_once(server, clients, b"GET / HTTP/1.1\r\n")
+            for port in (server.port(0), server.port(1)):
+                self.assertEqual(get(port)[:2], (200, "front page"))
+
     def test_clients_that_are_busy_leave_descriptors_for_files(self):
         self.write("www/other", "another file")
         with self.start_with_few_descriptors() as server, contextlib.ExitStack() as clients:
             client = clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
-            client.sendall(b"GET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n")
-            self.come_at_once(server, clients, b"GET / HTTP/1.1\r\n")
+            client.sendall(self.BUSY)
+            self.come_at_once(server, clients, self.BUSY)
             server.wait_for("error new connections wait")
             before = server.descriptors()
             time.sleep(2.5)  # a listener that looked again took another one each second
             self.assertEqual(server.descriptors(), before)
-            client.sendall(b"\r\n")
+            client.sendall(b"x")
             self.assertIn(b"another file", client.makefile("rb").read())
 
     def test_busy_clients_of_other_loops_leave_descriptors(self):
@@ -484,32 +494,32 @@ class shortage_test(support.TestCase):
         descriptors, scarce = 640, 640 - 640 // 16 - 16  # one for each worker
         with listening() as passed:
             at = passed.getsockname()[1]
-            self.configure(listen=f'address = "127.0.0.1:{at}"')
+            self.configure(listen=f'address = "127.0.0.1:{at}"', site=self.BUSY_ROUTE)
             text = self.read("httpd.toml").replace("workers = 2", "workers = 16")
             self.assertIn("workers = 16", text)
             self.write("httpd.toml", text)
             with self.start(listener=passed, descriptors=descriptors) as server, contextlib.ExitStack() as clients:
                 for _ in range(scarce - server.descriptors() + 60):  # fewer than fit into the backlog are left there
                     client = clients.enter_context(socket.create_connection(("127.0.0.1", at), support.LIMIT))
-                    client.sendall(b"GET / HTTP/1.1\r\n")  # whoever sends it cannot be spared
+                    client.sendall(self.BUSY)
                 server.wait_for("new connections wait")
                 self.assertLessEqual(server.descriptors(), scarce + 1)
 
     def test_busy_clients_of_many_workers_leave_descriptors(self):
         """Each worker took one more before it looked: together they took the last ones."""
         self.write("www/other", "another file")
-        self.configure()
+        self.configure(site=self.BUSY_ROUTE)
         text = self.read("httpd.toml").replace("workers = 2", "workers = 16")
         self.assertIn("workers = 16", text)
         self.write("httpd.toml", text)
         descriptors = 256
         with self.start(descriptors=descriptors) as server, contextlib.ExitStack() as clients:
             client = clients.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
-            client.sendall(b"GET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n")
-            self.come_at_once(server, clients, b"GET / HTTP/1.1\r\n")
+            client.sendall(self.BUSY)
+            self.come_at_once(server, clients, self.BUSY)
             server.wait_for("error new connections wait")
             self.assertLessEqual(server.descriptors(), descriptors - descriptors // 16)
-            client.sendall(b"\r\n")
+            client.sendall(b"x")
             self.assertIn(b"another file", client.makefile("rb").read())
 
     def test_a_shortage_ends_with_its_crowd(self):
@@ -537,7 +547,7 @@ class shortage_test(support.TestCase):
                 for _ in range(self.CLIENTS):
                     client = clients.enter_context(
                         socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
-                    client.sendall(b"GET / HTTP/1.1\r\n")
+                    client.sendall(self.BUSY)
                 server.wait_for('error new connections wait error="Too many open files"')
             self.assertEqual(get(server.port())[:2], (200, "front page"))
 
