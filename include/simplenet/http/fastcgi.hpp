@@ -43,7 +43,7 @@ struct fastcgi_options {
     /// exists here, scripts are looked for in it; if not, they cannot be checked, and the backend
     /// is asked for any path with the form of a script.
     std::string_view script_root{};
-    /// The script for a path that ends in a slash. Empty: 404.
+    /// The script for a directory: a path that ends in a slash and has no script in it. Empty: 404.
     std::string_view index = "index.php";
     /// Which symbolic links may lead to a script.
     symlinks follow = symlinks::beneath;

@@ -35,7 +35,8 @@ namespace simplenet::v0::http {
 /// and its body can be repeated; not after proxy_options::head has passed. So a connection that a
 /// backend closes while it is unused fails no GET.
 ///
-/// A client that closes its sending side gets its answer. When writing to a client fails, the
+/// A client that closes its sending side gets its answer, unless its request had to wait for a
+/// connection or another one waits for its own: then 503. When writing to a client fails, the
 /// backend's connection is closed at once.
 ///
 /// A handle: copies share the backends and what is known of them, and so do the loops. Any thread,

@@ -88,8 +88,8 @@ public:
     [[nodiscard]] task<result<backend_connection>> borrow_new(const backend_lease& at,
                                                               std::chrono::nanoseconds& wait);
 
-    /// While the request of `watch` waits for the backend of `at`, it is told soon that its client
-    /// has left if others wait for a place there.
+    /// Tells `watch` soon after its client has left, if others wait for a place at the backend of
+    /// `at`. Until it is unlinked.
     void watch(const backend_lease& at, client_watch& watch) noexcept {
         to_[at.index()].watches.push_back(watch);
     }

@@ -111,6 +111,7 @@ task<ending> exchange::run(received first) {
             const result<head_state> whole = co_await read_rest_of_head();
             if (!whole) co_return co_await end_without_head(whole.error());
             head = *whole;
+            if (head == head_state::incomplete) continue; // only an empty line, in two pieces
         }
         if (head == head_state::refused) co_return co_await refuse(parser_.status());
         if (const unsigned refused = understand(); refused != 0) {
@@ -207,7 +208,8 @@ task<result<head_state>> exchange::read_rest_of_head() {
         if (more) {
             input_.append(*std::move(more));
             const head_state head = parser_.parse(input_.bytes());
-            if (head != head_state::incomplete) co_return head;
+            const bool is_over = head != head_state::incomplete;
+            if (is_over || is_only_empty_lines(input_.bytes())) co_return head;
         }
         if (waiting.must_end() && !scope_->stopped()) co_return fail(no_room);
         if (!more) co_return fail(more);
@@ -221,7 +223,8 @@ task<ending> exchange::end_without_head(std::error_code why) {
     if (!is_place_needed && !is_too_slow) co_return ending::abort;
     const ending end = co_await refuse(408);
     // Lingering would keep the place.
-    co_return is_place_needed&& end == ending::linger ? ending::close : end;
+    if (end == ending::linger && is_place_needed) co_return ending::close;
+    co_return end;
 }
 
 unsigned exchange::understand() {

@@ -210,8 +210,8 @@ private:
     // --- exchange.cpp: one request after the other ---
     /// Resets what belongs to one request, before the next one.
     void begin_request() noexcept;
-    /// Until the head is complete or refused. `std::errc::resource_unavailable_try_again`: somebody
-    /// else needs the place.
+    /// Until the head is complete or refused, or nothing but an empty line.
+    /// `std::errc::resource_unavailable_try_again`: somebody else needs the place.
     [[nodiscard]] task<result<head_state>> read_rest_of_head();
     [[nodiscard]] task<ending> end_without_head(std::error_code why);
     /// Whether the requests so far took so long that the loop's other work goes first.

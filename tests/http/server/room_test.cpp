@@ -295,6 +295,20 @@ TEST_P(http_room_test, a_head_that_grows_does_not_become_younger) {
     EXPECT_THAT(received_by(client), AnyOf(hello_, last_hello_));
 }
 
+// It was taken for a head, which gets a 408.
+TEST_P(http_room_test, an_empty_line_in_two_pieces_is_no_head) {
+    serve_hello(1);
+    raw_peer waiting = connect();
+    waiting.send("\r");
+    EXPECT_TRUE(eventually([&] { return server().statistics().open == 1; }));
+    waiting.send("\n");
+    raw_peer client = connect();
+
+    EXPECT_EQ(answer_to(client), hello_);
+
+    EXPECT_EQ(rest_of(waiting), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, http_room_test, testing::all_backends, testing::backend_name);
 
 } // namespace
