@@ -33,8 +33,8 @@ void check_redirect_https(const configuration& whole, const listener& from, prob
 
 /// Whether both cannot be bound, ip(7). A listener for all IPv6 addresses takes none of IPv4.
 bool overlap(const simplenet::endpoint& one, const simplenet::endpoint& other) {
-    const simplenet::ip_address& first = one.address();
-    const simplenet::ip_address& second = other.address();
+    const simplenet::ip_address first = one.address().unmapped();
+    const simplenet::ip_address second = other.address().unmapped();
     return one.port() != 0 && one.port() == other.port() && first.is_v6() == second.is_v6() &&
            (first == second || first.is_any() || second.is_any());
 }
@@ -44,7 +44,7 @@ void check_listeners(const configuration& whole, problems& found) {
         for (std::size_t i = 0; i < before; ++i) {
             const listener& other = whole.listen[i];
             if (!overlap(address, other.address) || other.where == position{}) continue;
-            const bool is_same = address == other.address;
+            const bool is_same = address.address().unmapped() == other.address.address().unmapped();
             found.add(where, quote(address.to_string()) +
                                  (is_same ? " is listened on already, at "
                                           : " cannot be listened on beside " +
