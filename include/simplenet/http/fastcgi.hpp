@@ -70,6 +70,10 @@ struct fastcgi_options {
     /// Bytes of an answer that are read ahead of a slow client, so that the backend is done
     /// sooner. Used even if `streamed`.
     std::size_t answer_ahead = std::size_t{1024} * 1024;
+    /// The most of that for all answers of this handler together, but for 16 KiB of each. None
+    /// takes more than it leaves to others, so many slow clients have less than `answer_ahead`
+    /// each, and the rest is for `answer_spool`.
+    std::size_t answer_memory = std::size_t{64} * 1024 * 1024;
     /// Further bytes of all answers of this handler together, in unlinked files, unless `streamed`.
     /// None takes more than it leaves to others. Less than 128 KiB: none. A file that cannot be
     /// made or written costs nothing but this room.

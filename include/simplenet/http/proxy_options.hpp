@@ -59,6 +59,10 @@ struct proxy_options {
     std::size_t request_buffer = std::size_t{64} * 1024;
     /// How far an answer is read ahead, in memory. Unless `streamed`.
     std::size_t answer_ahead = std::size_t{1024} * 1024;
+    /// The most of that for all answers of this handler together, but for 16 KiB of each. None
+    /// takes more than it leaves to others, so many slow clients have less than `answer_ahead`
+    /// each, and the rest is for `answer_spool`.
+    std::size_t answer_memory = std::size_t{64} * 1024 * 1024;
     /// Further bytes of all answers of this handler together, in unlinked files. None takes more
     /// than it leaves to others. Less than 128 KiB: none. A file that cannot be made or written
     /// costs nothing but this room. Unless `streamed`.

@@ -8,7 +8,7 @@
 #include "http/gateway/backend_connections.hpp"
 #include "http/gateway/backend_set.hpp"
 #include "http/gateway/once_in_a_while.hpp"
-#include "http/gateway/spool_queue.hpp"
+#include "http/gateway/shared_room.hpp"
 #include "http/gateway/spooled_body.hpp"
 
 #include <simplenet/core/error.hpp>
@@ -70,8 +70,10 @@ private:
 
     const fastcgi_settings settings_;
     const std::shared_ptr<const backend_set> backends_;
-    const std::shared_ptr<disk_budget> on_disk_ =
-        std::make_shared<disk_budget>(settings_.options.answer_spool);
+    const answer_room room_{
+        .memory = std::make_shared<shared_room>(settings_.options.answer_memory),
+        .disk = std::make_shared<disk_room>(settings_.options.answer_spool),
+    };
     mutable once_in_a_while tells_of_disk_{};
 };
 

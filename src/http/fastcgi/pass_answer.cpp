@@ -98,11 +98,11 @@ task<result<unsigned>> fastcgi_core::pass_on(call& with, fastcgi_exchange& from,
         co_return 0U;
     }
     const fastcgi_options& options = settings_.options;
-    ahead_limits limits{.memory = options.answer_ahead};
+    ahead_limits limits{.memory = options.answer_ahead, .shared = {.memory = room_.memory}};
     if (!options.streamed) {
         limits.file = options.answer_spool;
         limits.directory = settings_.temporary_directory;
-        limits.budget = on_disk_;
+        limits.shared.disk = room_.disk;
         limits.hold = options.answer_hold;
         limits.is_wanted = [&lease, &on = with.on](auto now, auto so_long) {
             return on.connections.is_full(lease.index()) || lease.do_others_wait(now, so_long);

@@ -68,13 +68,14 @@ task<result<>> read_ahead::read() {
         if (within.stopped()) co_return fail(count);
         if (count.error() != simplenet::errc::end_of_stream) failure_ = count.error();
         ended_ = true;
+        spool_.end_puts();
         has_bytes_.set();
         co_return result<>{};
     }
 }
 
 void read_ahead::watch_room() noexcept {
-    if (!limits_.budget || !limits_.is_wanted || watch_.armed()) return;
+    if (!limits_.shared.disk || !limits_.is_wanted || watch_.armed()) return;
     begin_measuring();
     look_again();
 }
@@ -148,7 +149,7 @@ std::chrono::nanoseconds read_ahead::longest_step(ignored_time::time_point now) 
 }
 
 bool read_ahead::is_in_the_way(ignored_time::time_point now) const noexcept {
-    return limits_.budget && limits_.budget->is_asked_by_less(now, spool_.reserved()) &&
+    return limits_.shared.disk && limits_.shared.disk->is_asked_by_less(now, spool_.reserved()) &&
            slow_.until(now) >= limits_.hold_while_wanted;
 }
 
@@ -159,7 +160,7 @@ bool read_ahead::has_held_too_long(ignored_time::time_point now) const noexcept 
     const std::chrono::nanoseconds wanted = limits_.hold_while_wanted;
     // Asked each time, because it looks for those who were there when it was asked before.
     if (!limits_.is_wanted || !limits_.is_wanted(now, wanted)) return false;
-    if (spool_.lacks_budget()) limits_.budget->ask_for_room(now, spool_.reserved());
+    if (spool_.lacks_disk()) limits_.shared.disk->ask_for_room(now, spool_.reserved());
     return slow_.until(now) >= wanted;
 }
 
@@ -207,14 +208,19 @@ read_ahead::block* read_ahead::block_with_room() {
         if (last.begin == last.end) last.begin = last.end = 0;
         if (last.end != last.memory.size()) return &last;
     }
-    if (blocks_.size() * read_ahead_block >= limits_.memory && !blocks_.empty()) return nullptr;
-    blocks_.push_back({.memory = scratch::borrow(read_ahead_block)});
+    const bool is_shared = !blocks_.empty();
+    if (is_shared) {
+        if (blocks_.size() * read_ahead_block >= limits_.memory) return nullptr;
+        if (!in_memory_.grow(read_ahead_block)) return nullptr;
+    }
+    blocks_.push_back({.memory = scratch::borrow(read_ahead_block), .is_shared = is_shared});
     return &blocks_.back();
 }
 
 void read_ahead::drop_written() noexcept {
     while (!blocks_.empty() && blocks_.front().begin == blocks_.front().end) {
         if (blocks_.size() == 1 && !ended_) break; // the reader has it, or takes it again
+        if (blocks_.front().is_shared) in_memory_.shrink(read_ahead_block);
         blocks_.pop_front();
     }
 }

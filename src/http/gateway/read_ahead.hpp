@@ -2,6 +2,7 @@
 // read_ahead: passes an answer on, and reads it faster than a slow client takes it. Layer http,
 // private.
 
+#include "http/gateway/shared_room.hpp"
 #include "http/gateway/spool_queue.hpp"
 
 #include <simplenet/core/error.hpp>
@@ -18,7 +19,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <string_view>
 #include <system_error>
 
@@ -33,8 +33,8 @@ struct ahead_limits {
     std::uint64_t file = 0;
     /// For the file; borrowed.
     std::string_view directory{};
-    /// Bounds the files of many answers together. null: no such bound.
-    std::shared_ptr<disk_budget> budget{};
+    /// Bounds many answers together. null: no such bound. Each answer has its first block anyway.
+    answer_room shared{};
     /// Once all that is full, so that the backend waits for the client: how long the client may
     /// take nothing of what it is offered. 0: no limit.
     std::chrono::nanoseconds hold{0};
@@ -108,7 +108,8 @@ public:
         : from_{from}
         , to_{to}
         , limits_{limits}
-        , spool_{limits.directory, limits.file, limits.budget} {}
+        , spool_{limits.directory, limits.file, limits.shared}
+        , in_memory_{limits.shared.memory} {}
     read_ahead(const read_ahead&) = delete;
     read_ahead& operator=(const read_ahead&) = delete;
     ~read_ahead() = default;
@@ -146,6 +147,7 @@ private:
         scratch memory;
         std::size_t begin = 0;
         std::size_t end = 0;
+        bool is_shared = false; // counted in `in_memory_`
     };
 
     [[nodiscard]] task<result<>> read();
@@ -204,6 +206,7 @@ private:
     bool is_whole_ = false;    // all that was read has been written
     std::deque<block> blocks_; // precede what is in the spool
     spool_queue spool_;
+    room_share in_memory_;  // of `blocks_`
     block* into_ = nullptr; // where room() is; null: in the spool
     bool ended_ = false;
     std::uint64_t written_ = 0; // bytes that the kernel has taken

@@ -2,24 +2,16 @@
 
 #include <simplenet/runtime/run_blocking.hpp>
 
+#include <algorithm>
 #include <system_error>
 
 namespace simplenet::v0::http::detail {
-
-bool disk_budget::take(std::uint64_t bytes, std::uint64_t has) noexcept {
-    std::uint64_t left = left_.load(std::memory_order_relaxed);
-    while (left >= bytes && left - bytes >= has + bytes) {
-        if (left_.compare_exchange_weak(left, left - bytes, std::memory_order_relaxed)) return true;
-    }
-    return false;
-}
 
 bool spool_queue::has_free_block() {
     if (!free_.empty()) return true;
     if (blocks_in_file_ == most_blocks_) return false;
     if (free_.capacity() == blocks_in_file_) free_.reserve(2 * blocks_in_file_ + 16);
-    if (budget_ && !budget_->take(spool_block, on_->reserved)) return false;
-    if (budget_) on_->reserved += spool_block;
+    if (!on_->on_disk.grow(spool_block)) return false;
     free_.push_back(blocks_in_file_++);
     return true;
 }
@@ -27,7 +19,7 @@ bool spool_queue::has_free_block() {
 mutable_buffer spool_queue::room() {
     appends_ = false;
     if (most_blocks_ == 0 || has_failed_ || is_clearing_) return {};
-    if (!on_) on_ = std::make_shared<shared_state>(directory_, budget_);
+    if (!on_) on_ = std::make_shared<shared_state>(directory_, shared_);
     if (empty() && !stored_.empty()) { // its last block was kept for this
         free_.push_back(stored_.front().at);
         stored_.clear();
@@ -87,15 +79,27 @@ task<> spool_queue::clear() {
         co_return;
     }
     blocks_in_file_ = 0;
-    const std::uint64_t back = std::exchange(on_->reserved, 0);
-    if (budget_) budget_->give_back(back);
+    on_->on_disk.shrink(on_->on_disk.bytes());
+}
+
+mutable_buffer spool_queue::room_to_load() {
+    scratch& out = on_->out;
+    if (out.size() < spool_block) {
+        const bool is_large = on_->in_memory.grow(spool_block);
+        if (is_large) {
+            out = scratch::borrow(spool_block);
+        } else if (out.size() == 0) {
+            out = scratch::borrow(least_load);
+        }
+    }
+    return out;
 }
 
 task<result<const_buffer>> spool_queue::front() {
     if (taken_ == loaded_end_) {
-        if (on_->out.size() == 0) on_->out = scratch::borrow(spool_block);
+        const std::size_t most = room_to_load().size();
         const std::size_t begin = taken_;
-        const std::size_t end = stored_.front().end;
+        const std::size_t end = std::min(begin + most, stored_.front().end);
         auto read = [](const std::shared_ptr<shared_state>& from, std::uint64_t where,
                        std::size_t bytes) {
             return from->file.read(where, {from->out.data(), bytes});

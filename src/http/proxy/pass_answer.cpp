@@ -175,7 +175,7 @@ task<result<unsigned>> passage::pass_on_at_once(bool head_first, scratch memory,
         const ahead_limits limits{.memory = core_->options().answer_ahead,
                                   .file = core_->options().answer_spool,
                                   .directory = core_->directory(),
-                                  .budget = core_->on_disk(),
+                                  .shared = core_->room(),
                                   .is_wanted =
                                       [this](auto, auto) {
                                           return lease_ &&

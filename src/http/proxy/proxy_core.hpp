@@ -5,7 +5,7 @@
 #include "http/gateway/backend_connections.hpp"
 #include "http/gateway/backend_set.hpp"
 #include "http/gateway/once_in_a_while.hpp"
-#include "http/gateway/spool_queue.hpp"
+#include "http/gateway/shared_room.hpp"
 #include "http/proxy/request_head.hpp"
 
 #include <simplenet/http/proxy_options.hpp>
@@ -37,8 +37,8 @@ public:
     [[nodiscard]] const std::shared_ptr<const backend_set>& backends() const noexcept {
         return backends_;
     }
-    /// Room for answers on the disk.
-    [[nodiscard]] const std::shared_ptr<disk_budget>& on_disk() const noexcept { return on_disk_; }
+    /// For answers that are read ahead.
+    [[nodiscard]] const answer_room& room() const noexcept { return room_; }
     void report(gateway_event kind, std::string_view backend, std::string_view text,
                 std::error_code error = {}) const;
     /// Answers could not be stored.
@@ -51,8 +51,10 @@ private:
     const std::string directory_;
     const std::shared_ptr<const client_settings> exchanges_;
     const std::shared_ptr<const backend_set> backends_;
-    const std::shared_ptr<disk_budget> on_disk_ =
-        std::make_shared<disk_budget>(options_.answer_spool);
+    const answer_room room_{
+        .memory = std::make_shared<shared_room>(options_.answer_memory),
+        .disk = std::make_shared<disk_room>(options_.answer_spool),
+    };
     mutable once_in_a_while tells_of_disk_{};
 };
 

@@ -33,8 +33,9 @@ namespace {
 using namespace std::chrono_literals;
 using http::async_reader_ref;
 using http::detail::ahead_limits;
-using http::detail::disk_budget;
+using http::detail::disk_room;
 using http::detail::read_ahead;
+using http::detail::shared_room;
 
 /// Occupies all threads of run_blocking(), as a disk does that answers no more.
 class stuck_disk {
@@ -129,10 +130,11 @@ TEST_P(read_ahead_test, a_small_file_is_used_again_and_again) {
 TEST_P(read_ahead_test, answers_share_the_disk_and_give_it_back) {
     constexpr std::size_t size = 2 * kernel_buffers;
     constexpr std::uint64_t all = 5 * 65536;
-    const auto budget = std::make_shared<disk_budget>(all);
-    serve_within(
-        size,
-        {.memory = 1, .file = std::uint64_t{64} << 20U, .directory = "/tmp", .budget = budget});
+    const auto budget = std::make_shared<disk_room>(all);
+    serve_within(size, {.memory = 1,
+                        .file = std::uint64_t{64} << 20U,
+                        .directory = "/tmp",
+                        .shared = {.disk = budget}});
     raw_peer client = connect_and_ask();
     wait_until_full();
 
@@ -141,6 +143,39 @@ TEST_P(read_ahead_test, answers_share_the_disk_and_give_it_back) {
     EXPECT_EQ(body_of_chunks(rest_of(client)), numbered(size));
     end_loops();
     EXPECT_EQ(budget->left(), all);
+}
+
+// 5000 clients that did not read took 2.5 GB.
+TEST_P(read_ahead_test, answers_share_memory_and_give_it_back) {
+    constexpr std::size_t size = 2 * kernel_buffers;
+    constexpr std::uint64_t all = 6 * 16384;
+    const auto room = std::make_shared<shared_room>(all);
+    EXPECT_TRUE(room->take(16384, 0)); // by another answer
+    serve_within(size, {.memory = size, .shared = {.memory = room}});
+    raw_peer client = connect_and_ask();
+    wait_until_full();
+
+    EXPECT_LT(taken_, size);
+    EXPECT_EQ(room->left(), 3 * 16384U); // it has as much as all others can have, less one block
+    EXPECT_EQ(body_of_chunks(rest_of(client)), numbered(size));
+    end_loops();
+    EXPECT_EQ(room->left(), all - 16384);
+}
+
+TEST_P(read_ahead_test, what_has_no_share_of_the_memory_goes_to_the_disk) {
+    constexpr std::size_t size = 2 * kernel_buffers;
+    const auto none = std::make_shared<shared_room>(0);
+    const auto disk = std::make_shared<disk_room>(std::uint64_t{1} << 30U);
+    serve_within(size, {.memory = size,
+                        .file = std::uint64_t{64} << 20U,
+                        .directory = "/tmp",
+                        .shared = {.memory = none, .disk = disk}});
+    raw_peer client = connect_and_ask();
+
+    wait_until([&] { return taken_ == size; });
+
+    EXPECT_EQ(body_of_chunks(rest_of(client)), numbered(size));
+    EXPECT_FALSE(disk_failed_);
 }
 
 TEST_P(read_ahead_test, a_disk_that_cannot_be_used_loses_nothing) {
@@ -276,12 +311,12 @@ TEST_P(read_ahead_test, a_client_that_goes_away_is_no_failure_of_a_source_that_h
 
 // Eight clients that took 8 KiB a second of large answers had kept PHP from all others.
 TEST_P(read_ahead_test, a_client_that_would_need_minutes_does_not_hold_a_backend_that_others_need) {
-    const auto budget = std::make_shared<disk_budget>(8 * kernel_buffers);
+    const auto budget = std::make_shared<disk_room>(8 * kernel_buffers);
     // A quarter of a second for 64 KiB; what is stored, half of the budget, needs three minutes.
     serve_within(100 * kernel_buffers, {.memory = 1,
                                         .file = std::uint64_t{1} << 30U,
                                         .directory = "/tmp",
-                                        .budget = budget,
+                                        .shared = {.disk = budget},
                                         .is_wanted = [](auto, auto) { return true; }});
     raw_peer client = connect();
     const int small = 65536;
@@ -316,13 +351,15 @@ TEST_P(read_ahead_test, a_client_cannot_hold_a_backend_that_is_done) {
 
 TEST_P(read_ahead_test, the_disk_is_free_again_while_the_source_is_silent) {
     constexpr std::size_t size = 2 * kernel_buffers;
-    const auto budget = std::make_shared<disk_budget>(std::uint64_t{64} << 20U);
+    const auto budget = std::make_shared<disk_room>(std::uint64_t{64} << 20U);
     std::atomic<bool> goes_on = false;
     http::router routes;
     routes.get("/", [&](http::request&, http::response& answer) -> task<result<>> {
         paused_source source{size, goes_on, taken_};
         read_ahead forward{
-            source, answer, {.memory = 1, .file = 2 * size, .directory = "/tmp", .budget = budget}};
+            source,
+            answer,
+            {.memory = 1, .file = 2 * size, .directory = "/tmp", .shared = {.disk = budget}}};
         co_return co_await forward.run();
     });
     serve(std::move(routes));

@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using http::async_reader_ref;
 using http::detail::ahead_limits;
-using http::detail::disk_budget;
+using http::detail::disk_room;
 using http::detail::read_ahead;
 
 class shared_disk_test : public read_ahead_test {
@@ -27,14 +27,14 @@ protected:
     /// Serves `size` bytes at `/`, whose end does not come if `silent`, and more than `on_disk` has
     /// room for at `/large`.
     void serve_both(std::size_t size, std::uint64_t on_disk, bool silent = false) {
-        const auto budget = std::make_shared<disk_budget>(on_disk);
+        const auto budget = std::make_shared<disk_room>(on_disk);
         const auto answer_with = [=, this](std::size_t bytes) {
             return [=, this](http::request&, http::response& answer) -> task<result<>> {
                 const ahead_limits limits{
                     .memory = 1,
                     .file = std::uint64_t{1} << 30U,
                     .directory = "/tmp",
-                    .budget = budget,
+                    .shared = {.disk = budget},
                     .is_wanted = [this](auto, auto) { return wanted_.load(); },
                     .hold_while_wanted = 50ms};
                 counted_source whole{bytes, errc::end_of_stream, taken_};

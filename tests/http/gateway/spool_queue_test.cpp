@@ -48,7 +48,7 @@ protected:
 
 TEST_P(spool_queue_test, what_was_put_is_taken_in_order_from_blocks_that_are_used_again) {
     run([&]() -> task<> {
-        spool_queue queue{"/tmp", 2 * spool_block, nullptr};
+        spool_queue queue{"/tmp", 2 * spool_block, {}};
         const std::string large(spool_block - 100, 'x');
         for (int round = 0; round < 10; ++round) {
             const std::string small = std::to_string(round);
@@ -71,7 +71,7 @@ TEST_P(spool_queue_test, what_was_put_is_taken_in_order_from_blocks_that_are_use
 
 TEST_P(spool_queue_test, a_full_file_has_no_room_until_some_is_taken) {
     run([&]() -> task<> {
-        spool_queue queue{"/tmp", spool_block, nullptr};
+        spool_queue queue{"/tmp", spool_block, {}};
         const std::string all(spool_block, 'x');
         const result<> stored = co_await put(queue, all);
         EXPECT_TRUE(stored);
@@ -88,7 +88,7 @@ TEST_P(spool_queue_test, a_full_file_has_no_room_until_some_is_taken) {
 
 TEST_P(spool_queue_test, the_rest_of_a_block_is_room_unless_it_is_small) {
     run([&]() -> task<> {
-        spool_queue queue{"/tmp", 2 * spool_block, nullptr};
+        spool_queue queue{"/tmp", 2 * spool_block, {}};
         const result<> small = co_await put(queue, "small");
         EXPECT_TRUE(small);
         EXPECT_EQ(queue.room().size(), spool_block - 5);
@@ -97,7 +97,7 @@ TEST_P(spool_queue_test, the_rest_of_a_block_is_room_unless_it_is_small) {
         EXPECT_TRUE(large);
         EXPECT_EQ(queue.room().size(), spool_block);
 
-        spool_queue last{"/tmp", spool_block, nullptr};
+        spool_queue last{"/tmp", spool_block, {}};
         const result<> first = co_await put(last, rest);
         EXPECT_TRUE(first);
         EXPECT_EQ(last.room().size(), 10U); // there is no other block
@@ -106,7 +106,7 @@ TEST_P(spool_queue_test, the_rest_of_a_block_is_room_unless_it_is_small) {
 
 TEST_P(spool_queue_test, the_block_of_the_next_bytes_stays_although_all_of_it_is_taken) {
     run([&]() -> task<> {
-        spool_queue queue{"/tmp", 2 * spool_block, nullptr};
+        spool_queue queue{"/tmp", 2 * spool_block, {}};
         const result<> first = co_await put(queue, "first");
         EXPECT_TRUE(first);
         std::memcpy(queue.room().data(), "second", 6);
@@ -123,7 +123,7 @@ TEST_P(spool_queue_test, the_block_of_the_next_bytes_stays_although_all_of_it_is
 
 TEST_P(spool_queue_test, a_failure_leaves_the_bytes_in_memory) {
     run([&]() -> task<> {
-        spool_queue queue{"/nowhere", spool_block, nullptr};
+        spool_queue queue{"/nowhere", spool_block, {}};
         const result<> stored = co_await put(queue, "text");
         EXPECT_EQ(stored.error(), std::errc::no_such_file_or_directory);
 
@@ -140,7 +140,7 @@ TEST_P(spool_queue_test, a_file_size_limit_is_an_error_and_no_signal) {
         EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
         const ::rlimit small{.rlim_cur = 100, .rlim_max = before.rlim_max};
         EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-        spool_queue queue{"/tmp", spool_block, nullptr};
+        spool_queue queue{"/tmp", spool_block, {}};
         const std::string text(200, 'x');
         const result<> stored = co_await put(queue, text);
         ::setrlimit(RLIMIT_FSIZE, &before);
@@ -149,11 +149,11 @@ TEST_P(spool_queue_test, a_file_size_limit_is_an_error_and_no_signal) {
     });
 }
 
-TEST_P(spool_queue_test, a_budget_is_taken_as_the_file_grows_and_given_back) {
+TEST_P(spool_queue_test, the_room_is_taken_as_the_file_grows_and_given_back) {
     run([&]() -> task<> {
-        const auto budget = std::make_shared<disk_budget>(4 * spool_block);
+        const auto budget = std::make_shared<disk_room>(4 * spool_block);
         {
-            spool_queue queue{"/tmp", 8 * spool_block, budget};
+            spool_queue queue{"/tmp", 8 * spool_block, {.disk = budget}};
             EXPECT_TRUE(budget->take(2 * spool_block, 0)); // by another answer
             const std::string all(spool_block, 'x');
             const result<> stored = co_await put(queue, all);
@@ -169,8 +169,8 @@ TEST_P(spool_queue_test, a_budget_is_taken_as_the_file_grows_and_given_back) {
 TEST_P(spool_queue_test, a_queue_that_has_become_empty_can_give_its_room_back) {
     run([&]() -> task<> {
         constexpr std::uint64_t all = 64 * spool_block;
-        const auto budget = std::make_shared<disk_budget>(all);
-        spool_queue queue{"/tmp", all, budget};
+        const auto budget = std::make_shared<disk_room>(all);
+        spool_queue queue{"/tmp", all, {.disk = budget}};
         const std::string block(spool_block, 'x');
         for (int each = 0; each < 20; ++each) {
             const result<> stored = co_await put(queue, block);
@@ -193,45 +193,31 @@ TEST_P(spool_queue_test, a_queue_that_has_become_empty_can_give_its_room_back) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, spool_queue_test, all_backends, backend_name);
-
-TEST(disk_budget_test, those_who_have_more_are_asked_for_room) {
-    const std::chrono::steady_clock::time_point now{1h};
-    disk_budget budget{1000};
-    EXPECT_FALSE(budget.is_asked_by_less(now, 1000));
-
-    budget.ask_for_room(now, 100);
-    EXPECT_TRUE(budget.is_asked_by_less(now, 101));
-    EXPECT_FALSE(budget.is_asked_by_less(now, 100));
-
-    // One that has more does not speak louder, nor longer.
-    budget.ask_for_room(now + 1s, 200);
-    EXPECT_TRUE(budget.is_asked_by_less(now + 1999ms, 101));
-    EXPECT_FALSE(budget.is_asked_by_less(now + 2s, 1000));
-    budget.ask_for_room(now + 2s, 200);
-    EXPECT_FALSE(budget.is_asked_by_less(now + 2s, 200));
-    EXPECT_TRUE(budget.is_asked_by_less(now + 2s, 201));
-
-    budget.ask_for_room(now + 3s, 50);
-    EXPECT_TRUE(budget.is_asked_by_less(now + 3s, 51));
-}
-
-TEST(disk_budget_test, those_who_take_all_they_can_leave_as_much_as_each_of_them_has) {
-    constexpr std::uint64_t all = 10'000;
-    disk_budget budget{all};
-    std::array<std::uint64_t, 9> taken{};
-    for (bool has_grown = true; has_grown;) {
-        has_grown = false;
-        for (std::uint64_t& each : taken) {
-            if (!budget.take(10, each)) continue;
-            each += 10;
-            has_grown = true;
+TEST_P(spool_queue_test, less_is_loaded_at_once_while_others_have_the_memory) {
+    run([&]() -> task<> {
+        const auto memory = std::make_shared<shared_room>(2 * spool_block);
+        spool_queue queue{"/tmp", 4 * spool_block, {.memory = memory}};
+        const std::string block(spool_block, 'x');
+        for (int each = 0; each < 2; ++each) {
+            const result<> stored = co_await put(queue, block);
+            EXPECT_TRUE(stored);
         }
-    }
+        EXPECT_TRUE(memory->take(spool_block, 0)); // by another answer
 
-    EXPECT_THAT(taken, ::testing::Each(all / 10));
-    EXPECT_EQ(budget.left(), all / 10);
+        const result<const_buffer> first = co_await queue.front();
+        EXPECT_EQ(first->size(), spool_block / 4);
+        queue.drop(first->size());
+        memory->give_back(spool_block);
+        const result<const_buffer> second = co_await queue.front();
+        EXPECT_EQ(second->size(), 3 * spool_block / 4);
+        queue.drop(second->size());
+        const result<const_buffer> third = co_await queue.front();
+        EXPECT_EQ(third->size(), spool_block);
+        EXPECT_EQ(memory->left(), spool_block);
+    });
 }
+
+INSTANTIATE_TEST_SUITE_P(backends, spool_queue_test, all_backends, backend_name);
 
 } // namespace
 } // namespace simplenet::v0::testing
