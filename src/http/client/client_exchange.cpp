@@ -1,5 +1,6 @@
 #include "http/client/client_exchange.hpp"
 
+#include "http/client/read_beside.hpp"
 #include "http/codec/list.hpp"
 #include "http/fields_access.hpp"
 
@@ -59,7 +60,7 @@ client_exchange::client_exchange(std::shared_ptr<const client_settings> with,
     , decompresses_{asked.decompresses}
     , upgrades_{asked.upgrades}
     , connection_{std::move(over)}
-    , upload_{std::move(asked)}
+    , upload_{std::move(asked), settings_->send_idle()}
     , entries_{scratch::borrow(options_.header_count * sizeof(field_entry))}
     , parser_{{options_.status_line, options_.header_bytes},
               {reinterpret_cast<field_entry*>(entries_.data()), options_.header_count}} {}
@@ -158,32 +159,31 @@ task<> client_exchange::drain() {
 
 // --- waiting -------------------------------------------------------------------------------------
 
+client_exchange::clock::time_point client_exchange::answer_until(part of) {
+    const auto now = clock::now();
+    if (upload_.is_held()) return after(now, options_.continue_within);
+    if (of == part::body) return after(now, options_.body_idle);
+    if (head_until_ == clock::time_point{}) head_until_ = after(now, options_.headers_within);
+    // What the server said before it ended the connection is there already.
+    return upload_.write_failure() ? std::min(head_until_, now + longest_farewell) : head_until_;
+}
+
 task<result<std::size_t>> client_exchange::wait_into(mutable_buffer into, part of) {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     for (;;) {
         if (const std::error_code why = upload_.source_failure()) co_return fail(end_with(why));
-        const bool sends = upload_.can_run();
-        const bool is_held = upload_.is_held();
-        const std::uint64_t moved = upload_.moved();
-        const auto begin = clock::now();
-        clock::time_point until = after(begin, sends ? settings_->send_idle() : options_.body_idle);
-        if (is_held) {
-            until = after(begin, options_.continue_within);
-        } else if (!sends && of == part::head) {
-            if (head_until_ == clock::time_point{}) {
-                head_until_ = after(begin, options_.headers_within);
-            }
-            until = head_until_;
-            // What the server said before it ended the connection is there already.
-            if (upload_.write_failure()) until = std::min(until, begin + longest_farewell);
+        if (upload_.is_late()) {
+            co_return fail(end_with(make_error_code(simplenet::errc::deadline_exceeded)));
         }
-        until = std::min(until, total_until_);
+        const bool is_held = upload_.is_held();
+        any_stream& over = connection_->stream();
         result<std::size_t> count = 0;
-        if (sends) {
-            task<result<std::size_t>> reading = read_while_sending(into);
-            count = co_await with_deadline(std::move(reading), until);
+        if (upload_.can_run()) { // which has a limit of its own
+            task<result<std::size_t>> reading = read_beside(upload_.run(over), over, into);
+            count = co_await with_deadline(std::move(reading), total_until_);
         } else {
-            count = co_await with_deadline(connection_->stream().read_some(into), until);
+            const auto until = std::min(answer_until(of), total_until_);
+            count = co_await with_deadline(over.read_some(into), until);
         }
         if (count && *count != 0) {
             has_begun_ = true;
@@ -191,13 +191,10 @@ task<result<std::size_t>> client_exchange::wait_into(mutable_buffer into, part o
         }
         if (count) continue;
         if (within.stopped()) co_return fail(count); // nothing is lost
-        if (count.error() == simplenet::errc::deadline_exceeded && clock::now() < total_until_) {
-            if (is_held) {
-                upload_.go_on();
-                continue;
-            }
-            // The server cannot be blamed for the caller's own stream.
-            if (sends && (upload_.moved() != moved || upload_.waited_for_source())) continue;
+        if (is_held && count.error() == simplenet::errc::deadline_exceeded &&
+            clock::now() < total_until_) {
+            upload_.go_on();
+            continue;
         }
         if (const std::error_code why = upload_.source_failure()) co_return fail(end_with(why));
         if (count.error() == simplenet::errc::deadline_exceeded && of == part::head &&
@@ -212,31 +209,6 @@ task<result<std::size_t>> client_exchange::wait_into(mutable_buffer into, part o
                                     ? make_error_code(errc::incomplete_message)
                                     : count.error()));
     }
-}
-
-task<result<std::size_t>> client_exchange::read_while_sending(mutable_buffer into) {
-    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
-    task<result<>> sending = upload_.run(connection_->stream());
-    task<result<std::size_t>> reading = read_stream(into);
-    auto ended = co_await when_any(std::move(sending), std::move(reading));
-    const std::optional<result<std::size_t>>& read = std::get<1>(ended.values);
-    if (read) co_return *read;
-    // The combinator drops an error that came second, and the kernel tells it once (socket(7),
-    // SO_ERROR).
-    if (read_error_) co_return fail(read_error_);
-    // Only a read has an answer: a server that reads no further may have sent one.
-    if (within.stopped()) co_return fail(simplenet::detail::error_of(within.reason));
-    co_return std::size_t{0};
-}
-
-task<result<std::size_t>> client_exchange::read_stream(mutable_buffer into) {
-    read_error_.clear();
-    const result<std::size_t> count = co_await connection_->stream().read_some(into);
-    if (!count && count.error() != std::errc::operation_canceled &&
-        count.error() != simplenet::errc::deadline_exceeded) {
-        read_error_ = count.error();
-    }
-    co_return count;
 }
 
 std::error_code client_exchange::end_with(std::error_code why) noexcept {

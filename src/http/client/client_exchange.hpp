@@ -114,11 +114,10 @@ private:
     // --- client_exchange.cpp: the head, and waiting ---
     [[nodiscard]] result<bool> take_head();
     void choose_decompression();
+    /// Until when the next bytes of the answer have to come, once nothing is left to send.
+    [[nodiscard]] clock::time_point answer_until(part of);
     /// Waits for bytes, while the request leaves. An error is final unless the caller was stopped.
     [[nodiscard]] task<result<std::size_t>> wait_into(mutable_buffer into, part of);
-    /// 0: the request has left, or cannot; nothing has come.
-    [[nodiscard]] task<result<std::size_t>> read_while_sending(mutable_buffer into);
-    [[nodiscard]] task<result<std::size_t>> read_stream(mutable_buffer into);
     /// Ends the exchange and the connection.
     std::error_code end_with(std::error_code why) noexcept;
 
@@ -165,9 +164,8 @@ private:
     std::uint64_t body_left_ = 0; // of a body with a length
     std::optional<chunked_decoder> chunks_;
     bool body_ended_ = false;
-    std::error_code failure_;    // final
-    std::error_code read_error_; // of the last read of the stream, unless a stop ended it
-    bool reading_ = false;       // for the contract
+    std::error_code failure_; // final
+    bool reading_ = false;    // for the contract
 
     std::unique_ptr<inflater> inflater_;
     scratch packed_memory_;

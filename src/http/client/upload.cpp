@@ -21,17 +21,17 @@ constexpr std::size_t block_size = longest_chunk_head + piece + chunk_end.size()
 
 } // namespace
 
-upload::upload(exchange_request asked)
+upload::upload(exchange_request asked, std::chrono::nanoseconds idle)
     : head_{std::move(asked.head)}
     , front_{head_}
     , body_{asked.body}
     , source_{asked.stream}
     , source_left_{asked.content_length}
     , source_ended_{!asked.stream}
-    , awaits_continue_{asked.expect_continue} {}
+    , awaits_continue_{asked.expect_continue}
+    , limit_{idle} {}
 
 task<result<>> upload::run(any_stream& to) {
-    waited_for_source_ = false;
     for (;;) {
         if (!front_.empty() || (!body_.empty() && !is_held())) {
             const result<> sent = co_await send_some(to);
@@ -69,12 +69,12 @@ void upload::took(std::size_t count) noexcept {
 
 task<result<>> upload::send_some(any_stream& to) {
     const std::array<const_buffer, 2> now = parts();
-    const result<std::size_t> count = co_await to.write_some(std::span<const const_buffer>{now});
+    const result<std::size_t> count = co_await limit_.write(to, now);
     if (!count) {
         const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
         if (!within.stopped()) {
             over_ = true;
-            write_failure_ = count.error();
+            if (!is_late()) write_failure_ = count.error();
         }
         co_return fail(count);
     }
@@ -91,7 +91,6 @@ task<result<>> upload::read_source() {
     std::byte* const data = block_.data() + longest_chunk_head;
     const auto most =
         static_cast<std::size_t>(std::min<std::uint64_t>(piece, source_left_.value_or(piece)));
-    waited_for_source_ = true;
     task<result<std::size_t>> reading = source_.read_some({data, most});
     const result<std::size_t> count = co_await std::move(reading);
     if (!count) {

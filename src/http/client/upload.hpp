@@ -2,6 +2,7 @@
 // upload: a request that is leaving. Layer http, private.
 
 #include "http/client/exchange_request.hpp"
+#include "http/client/send_limit.hpp"
 
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
@@ -11,6 +12,7 @@
 #include <simplenet/stream/any_stream.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -25,7 +27,8 @@ namespace simplenet::v0::http::detail {
 /// being worked on.
 class upload {
 public:
-    explicit upload(exchange_request asked);
+    /// @param idle  How long the server may take nothing that is sent to it. 0: no limit.
+    upload(exchange_request asked, std::chrono::nanoseconds idle);
     upload(const upload&) = delete;
     upload& operator=(const upload&) = delete;
     ~upload() = default;
@@ -56,8 +59,8 @@ public:
     [[nodiscard]] std::error_code write_failure() const noexcept { return write_failure_; }
     /// Bytes that have left.
     [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
-    /// Whether the last run() waited for the caller's own stream, and so not only for the server.
-    [[nodiscard]] bool waited_for_source() const noexcept { return waited_for_source_; }
+    /// Whether the server has taken nothing for too long. Then run() has failed.
+    [[nodiscard]] bool is_late() const noexcept { return limit_.is_exceeded(); }
 
 private:
     [[nodiscard]] std::array<const_buffer, 2> parts() const noexcept {
@@ -77,7 +80,7 @@ private:
     bool awaits_continue_;
     bool over_ = false;
     bool complete_ = false;
-    bool waited_for_source_ = false;
+    send_limit limit_;
     std::error_code source_failure_;
     std::error_code write_failure_;
     std::uint64_t moved_ = 0;

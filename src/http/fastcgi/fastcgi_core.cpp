@@ -166,7 +166,8 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
                     with.is_streamed ? async_reader_ref{with.asked} : async_reader_ref{*with.body};
             }
             if (with.body) with.body->rewind();
-            request_sender sender{with.front.bytes(), source, with.size};
+            request_sender sender{with.front.bytes(), source, with.size,
+                                  settings_.options.send_idle};
             message_lines messages{settings_.options.report, settings_.options.report_context};
             client_watch watch{exchange::of(with.asked).native_handle()};
             with.on.connections.watch(*lease, watch);
@@ -191,7 +192,7 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
                 if (opened.error() == errc::body_too_large) co_return 413U;
                 co_return fail(opened);
             }
-            was_sent = was_sent || (sender.moved() != 0 && what != failure::overloaded);
+            was_sent = was_sent || (sender.has_sent() && what != failure::overloaded);
             const bool can_repeat = !exchange.has_begun() &&
                                     (!was_sent || is_idempotent(with.asked.method())) &&
                                     !(with.is_streamed && sender.has_read_source());

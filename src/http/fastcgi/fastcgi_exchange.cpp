@@ -1,6 +1,7 @@
 #include "http/fastcgi/fastcgi_exchange.hpp"
 
 #include "http/client/client_settings.hpp"
+#include "http/client/read_beside.hpp"
 
 #include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/task_group.hpp>
@@ -131,33 +132,36 @@ task<result<std::size_t>> fastcgi_exchange::read_some(mutable_buffer into) {
 
 // --- waiting -------------------------------------------------------------------------------------
 
+fastcgi_exchange::clock::time_point fastcgi_exchange::answer_until(part of) {
+    const fastcgi_options& options = settings_.options;
+    const auto now = clock::now();
+    // A backend that writes nothing but messages for people does not get longer for it.
+    if (until_ == clock::time_point{}) {
+        until_ = after(now, of == part::head ? options.head_within : options.body_idle);
+    }
+    // What the backend said before it ended the connection is there already.
+    return sender_.write_failure() ? std::min(until_, now + last_words) : until_;
+}
+
 task<result<>> fastcgi_exchange::receive(part of) {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
-    const fastcgi_options& options = settings_.options;
     for (;;) {
         if (const std::error_code why = sender_.source_failure()) {
             co_return fail(end_with(failure::source, why));
         }
-        const bool sends = sender_.can_run();
-        const std::uint64_t moved = sender_.moved();
-        const auto begin = clock::now();
-        clock::time_point until = after(begin, options.send_idle);
-        if (!sends) {
-            // A backend that writes nothing but messages for people does not get longer for it.
-            if (until_ == clock::time_point{}) {
-                until_ = after(begin, of == part::head ? options.head_within : options.body_idle);
-            }
-            until = until_;
-            // What the backend said before it ended the connection is there already.
-            if (sender_.write_failure()) until = std::min(until, begin + last_words);
+        if (sender_.is_late()) {
+            const auto late = make_error_code(simplenet::errc::deadline_exceeded);
+            co_return fail(end_with(failure::timed_out, late));
         }
         const mutable_buffer into = room();
+        any_stream& over = connection_->stream();
         result<std::size_t> count = 0;
-        if (sends) {
-            task<result<std::size_t>> reading = read_while_sending(into);
-            count = co_await with_deadline(std::move(reading), until);
+        if (sender_.can_run()) { // which has a limit of its own
+            task<result<std::size_t>> reading = read_beside(sender_.run(over), over, into);
+            count = co_await std::move(reading);
         } else {
-            count = co_await with_deadline(connection_->stream().read_some(into), until);
+            const auto until = answer_until(of);
+            count = co_await with_deadline(over.read_some(into), until);
         }
         if (count && *count != 0) {
             end_ += *count;
@@ -170,10 +174,6 @@ task<result<>> fastcgi_exchange::receive(part of) {
             co_return fail(count);
         }
         const bool is_late = count.error() == simplenet::errc::deadline_exceeded;
-        // The backend cannot be blamed for the client.
-        if (is_late && sends && (sender_.moved() != moved || sender_.waited_for_source())) {
-            continue;
-        }
         if (const std::error_code why = sender_.source_failure()) {
             co_return fail(end_with(failure::source, why));
         }
@@ -186,30 +186,6 @@ task<result<>> fastcgi_exchange::receive(part of) {
                                              : count.error();
         co_return fail(end_with(failure::ended, why));
     }
-}
-
-task<result<std::size_t>> fastcgi_exchange::read_while_sending(mutable_buffer into) {
-    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
-    task<result<>> sending = sender_.run(connection_->stream());
-    task<result<std::size_t>> reading = read_stream(into);
-    auto ended = co_await when_any(std::move(sending), std::move(reading));
-    const std::optional<result<std::size_t>>& read = std::get<1>(ended.values);
-    if (read) co_return *read;
-    // The combinator drops an error that came second, and the kernel tells it once (socket(7),
-    // SO_ERROR).
-    if (read_error_) co_return fail(read_error_);
-    if (within.stopped()) co_return fail(simplenet::detail::error_of(within.reason));
-    co_return std::size_t{0};
-}
-
-task<result<std::size_t>> fastcgi_exchange::read_stream(mutable_buffer into) {
-    read_error_.clear();
-    const result<std::size_t> count = co_await connection_->stream().read_some(into);
-    if (!count && count.error() != std::errc::operation_canceled &&
-        count.error() != simplenet::errc::deadline_exceeded) {
-        read_error_ = count.error();
-    }
-    co_return count;
 }
 
 std::error_code fastcgi_exchange::end_with(failure what, std::error_code why) noexcept {

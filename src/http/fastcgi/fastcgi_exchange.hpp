@@ -112,11 +112,10 @@ private:
     [[nodiscard]] bool gather();
     /// Room for input behind what is there.
     [[nodiscard]] mutable_buffer room();
+    /// Until when the next bytes of the answer have to come, once nothing is left to send.
+    [[nodiscard]] clock::time_point answer_until(part of);
     /// Waits for bytes, while the request leaves. An error is final unless the caller was stopped.
     [[nodiscard]] task<result<>> receive(part of);
-    /// 0: the request has left, or cannot; nothing has come.
-    [[nodiscard]] task<result<std::size_t>> read_while_sending(mutable_buffer into);
-    [[nodiscard]] task<result<std::size_t>> read_stream(mutable_buffer into);
     /// The end of the answer has been read.
     void complete();
     std::error_code end_with(failure what, std::error_code why) noexcept;
@@ -142,9 +141,8 @@ private:
     bool has_begun_ = false;
     bool ended_ = false;
     failure failure_ = failure::none;
-    std::error_code error_;      // with failure_
-    clock::time_point until_{};  // of the head or of the next bytes; 0: does not count yet
-    std::error_code read_error_; // of the last read of the stream, unless a stop ended it
+    std::error_code error_;     // with failure_
+    clock::time_point until_{}; // of the head or of the next bytes; 0: does not count yet
 };
 
 } // namespace simplenet::v0::http::detail

@@ -25,7 +25,7 @@ void request_sender::try_send(any_stream& to) {
 }
 
 void request_sender::took(std::size_t count) noexcept {
-    moved_ += count;
+    has_sent_ = has_sent_ || count != 0;
     front_ = front_.subspan(count);
     look_for_end();
 }
@@ -37,19 +37,18 @@ void request_sender::look_for_end() noexcept {
 }
 
 task<result<>> request_sender::run(any_stream& to) {
-    waited_for_source_ = false;
     while (!over_) {
         if (front_.empty()) {
             const result<> read = co_await read_source();
             if (!read) co_return read;
             continue;
         }
-        const result<std::size_t> count = co_await to.write_some(front_);
+        const result<std::size_t> count = co_await limit_.write(to, {&front_, 1});
         if (!count) {
             const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
             if (!within.stopped()) {
                 over_ = true;
-                write_failure_ = count.error();
+                if (!is_late()) write_failure_ = count.error();
             }
             co_return fail(count);
         }
@@ -63,7 +62,7 @@ task<result<>> request_sender::read_source() {
     auto* const record = reinterpret_cast<char*>(block_.data());
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(longest_content, left_));
     const mutable_buffer into{record + header_size, most};
-    has_read_ = waited_for_source_ = true;
+    has_read_ = true;
     task<result<std::size_t>> reading = source_.read_some(into);
     const result<std::size_t> count = co_await std::move(reading);
     if (!count) {

@@ -1,6 +1,8 @@
 #pragma once
 // request_sender: a request that is leaving for a FastCGI backend. Layer http, private.
 
+#include "http/client/send_limit.hpp"
+
 #include <simplenet/core/buffer.hpp>
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
@@ -8,6 +10,7 @@
 #include <simplenet/io/scratch.hpp>
 #include <simplenet/stream/any_stream.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <system_error>
@@ -21,10 +24,13 @@ public:
     /// @param front   The records up to the body, and perhaps all of it. Borrowed.
     /// @param source  The body; none: `front` is everything.
     /// @param size    Bytes of the source.
-    request_sender(const_buffer front, async_reader_ref source, std::uint64_t size) noexcept
+    /// @param idle    How long the backend may take nothing that is sent to it. 0: no limit.
+    request_sender(const_buffer front, async_reader_ref source, std::uint64_t size,
+                   std::chrono::nanoseconds idle) noexcept
         : front_{front}
         , source_{source}
-        , left_{size} {}
+        , left_{size}
+        , limit_{idle} {}
     request_sender(const request_sender&) = delete;
     request_sender& operator=(const request_sender&) = delete;
     ~request_sender() = default;
@@ -40,12 +46,12 @@ public:
 
     /// Whether all of it has left.
     [[nodiscard]] bool is_complete() const noexcept { return complete_; }
-    /// Bytes that have left.
-    [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
+    /// Whether a byte of it has left.
+    [[nodiscard]] bool has_sent() const noexcept { return has_sent_; }
     /// Whether the source has been read, so that what it gave cannot be had again from it.
     [[nodiscard]] bool has_read_source() const noexcept { return has_read_; }
-    /// Whether the last run() waited for the source, and so not only for the backend.
-    [[nodiscard]] bool waited_for_source() const noexcept { return waited_for_source_; }
+    /// Whether the backend has taken nothing for too long. Then run() has failed.
+    [[nodiscard]] bool is_late() const noexcept { return limit_.is_exceeded(); }
     /// Why the source could not be read to its end; zero if it could.
     [[nodiscard]] std::error_code source_failure() const noexcept { return source_failure_; }
     /// Why the connection took no more; zero if it did.
@@ -60,13 +66,13 @@ private:
     async_reader_ref source_;
     std::uint64_t left_; // of the source
     scratch block_;      // a record
+    bool has_sent_ = false;
     bool has_read_ = false;
     bool over_ = false;
     bool complete_ = false;
-    bool waited_for_source_ = false;
     std::error_code source_failure_;
     std::error_code write_failure_;
-    std::uint64_t moved_ = 0;
+    send_limit limit_;
 };
 
 } // namespace simplenet::v0::http::detail

@@ -1,6 +1,5 @@
 // Bodies that leave: whole, streamed, expected, refused, and while the answer arrives.
 
-#include "http/client/upload.hpp"
 #include "scripted_server.hpp"
 #include "support/fault_parts.hpp"
 
@@ -316,31 +315,6 @@ TEST_P(client_upload_test, a_response_may_be_the_body_of_another_request) {
         EXPECT_TRUE(to.requests.at(0).ends_with("\r\n\r\npassed on"));
         co_await giving;
         co_await taking;
-    });
-}
-
-// The time that the source takes is not the server's: a wait that began with the source ends
-// without blame, even if what it gave could not leave at once.
-TEST_P(client_upload_test, a_wait_that_began_with_the_source_is_not_the_servers) {
-    run([]() -> task<> {
-        auto ends = or_throw(co_await make_connection());
-        any_stream to{std::move(ends.client)};
-        counted_source source{std::size_t{1} << 40U};
-        http::detail::upload leaving{{.stream = source, .content_length = source.left()}};
-
-        task<result<>> first = leaving.run(to);
-        const result<> stopped = co_await with_timeout(std::move(first), 50ms);
-        EXPECT_FALSE(stopped);
-        EXPECT_TRUE(leaving.waited_for_source());
-
-        // The peer reads nothing, so the kernel takes nothing in the end.
-        std::uint64_t before = 0;
-        while (std::exchange(before, leaving.moved()) != leaving.moved()) {
-            task<result<>> next = leaving.run(to);
-            const result<> ended = co_await with_timeout(std::move(next), 50ms);
-            EXPECT_FALSE(ended);
-        }
-        EXPECT_FALSE(leaving.waited_for_source());
     });
 }
 

@@ -277,6 +277,18 @@ TEST_P(failure_test, messages_for_people_do_not_extend_the_time) {
     EXPECT_TRUE(has_status(everything(client), 504));
 }
 
+TEST_P(failure_test, a_backend_that_talks_and_reads_nothing_is_late_too) {
+    serve_scripts({.keep_connections = 0, .send_idle = 100ms});
+    raw_peer client = request("POST", {}, std::string(20'000'000, 'x'));
+    raw_peer backend = responder_.accept();
+
+    const auto begin = std::chrono::steady_clock::now();
+    while (client.peek() == -EAGAIN && std::chrono::steady_clock::now() < begin + 8s)
+        send_in_vain(backend, err("still here\n"));
+
+    EXPECT_TRUE(has_status(everything(client), 504));
+}
+
 TEST_P(failure_test, a_place_is_waited_for_only_so_long) {
     serve_scripts({.connections = 1, .wait = 20ms});
     raw_peer first = request();

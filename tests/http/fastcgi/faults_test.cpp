@@ -73,7 +73,7 @@ class asking_a_backend : public fault_scenario {
         auto connection = co_await connections.borrow(lease, wait);
         if (!connection) co_return fail(connection);
         const std::string front{fastcgi::begin_request(true).data(), 16};
-        request_sender sender{front, body, body.size()};
+        request_sender sender{front, body, body.size(), std::chrono::hours{1}};
         message_lines messages{&asking_a_backend::take, this};
         fastcgi_exchange exchange{settings, connections, lease, *std::move(connection),
                                   sender,   messages};

@@ -62,6 +62,30 @@ TEST_P(proxy_time_limit_test, a_backend_that_reads_nothing_is_504) {
     EXPECT_TRUE(receive_head(client).starts_with("HTTP/1.1 504 "));
 }
 
+TEST_P(proxy_time_limit_test, a_backend_that_talks_and_reads_nothing_is_late_too) {
+    serve_proxy({.send_idle = soon}, {.limits = {.body = 0}});
+    raw_peer client = connect();
+    const std::string body(12'000'000, 'b');
+    client.send("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 12000000\r\n\r\n" + body);
+    std::string head;
+    raw_peer at = take_request(head);
+    at.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
+
+    EXPECT_TRUE(receive_head(client).starts_with("HTTP/1.1 200 "));
+    // Each byte has its own wait of the proxy, which sends meanwhile.
+    bool is_cut = false;
+    const auto begin = std::chrono::steady_clock::now();
+    while (!is_cut && std::chrono::steady_clock::now() < begin + 8s) {
+        try {
+            at.send("x");
+            is_cut = client.receive(1) != "x";
+        } catch (const std::system_error&) {
+            is_cut = true;
+        }
+    }
+    EXPECT_TRUE(is_cut);
+}
+
 TEST_P(proxy_time_limit_test, a_slow_upload_is_no_fault_of_the_backend) {
     serve_proxy({.streamed = true, .send_idle = soon, .head = soon});
     raw_peer client = connect();
