@@ -127,9 +127,8 @@ private:
     // The pool bounds the connections and has the waiters. To it, the idle ones here are lent: it
     // would need a turn of the loop to see whether they are alive, which costs as much as sending
     // a request. One recv(2) leaves a window of two system calls in which an end is missed (and, on
-    // io_uring, bytes that the kernel has received ahead); without
-    // it the window begins at the last poll. What a backend sends unasked in the window is taken
-    // for an answer.
+    // io_uring, bytes that the kernel has received ahead); without it the window begins at the last
+    // poll. What a backend sends unasked in the window is taken for an answer.
     struct backend_pool {
         std::unique_ptr<connection_pool<any_stream>> pool;
         std::vector<idle_connection> idle; // the one used last is the last

@@ -162,6 +162,33 @@ TEST_P(read_ahead_test, answers_share_memory_and_give_it_back) {
     EXPECT_EQ(room->left(), all - 16384);
 }
 
+TEST_P(read_ahead_test, an_answer_gives_memory_back_as_its_client_reads) {
+    constexpr std::size_t size = 2 * kernel_buffers;
+    constexpr std::uint64_t all = 2 * size + 65536;
+    const auto room = std::make_shared<shared_room>(all);
+    std::atomic<bool> goes_on = false;
+    http::router routes;
+    routes.get("/", [&](http::request&, http::response& answer) -> task<result<>> {
+        paused_source source{size, goes_on, taken_};
+        const ahead_limits limits{.memory = size, .shared = {.memory = room}};
+        read_ahead forward{source, answer, limits};
+        co_return co_await forward.run();
+    });
+    serve(std::move(routes));
+    raw_peer client = connect_and_ask();
+    wait_until([&] { return taken_ == size; });
+    EXPECT_LT(room->left(), all - 65536);
+
+    std::string text;
+    wait_until([&] {
+        text += receive_what_comes(client);
+        return room->left() >= all - 16384; // the last block stays
+    });
+
+    goes_on = true;
+    EXPECT_EQ(body_of_chunks(text + rest_of(client)), numbered(size) + "end");
+}
+
 TEST_P(read_ahead_test, what_has_no_share_of_the_memory_goes_to_the_disk) {
     constexpr std::size_t size = 2 * kernel_buffers;
     const auto none = std::make_shared<shared_room>(0);
