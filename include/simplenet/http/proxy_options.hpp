@@ -59,9 +59,9 @@ struct proxy_options {
     std::size_t request_buffer = std::size_t{64} * 1024;
     /// How far an answer is read ahead, in memory. Unless `streamed`.
     std::size_t answer_ahead = std::size_t{1024} * 1024;
-    /// The most of that for all answers of this handler together, but for 16 KiB of each. None
-    /// takes more than it leaves to others, so many slow clients have less than `answer_ahead`
-    /// each, and the rest is for `answer_spool`.
+    /// Limits the memory of all answers of this handler together. Not counted are 16 KiB of each,
+    /// and 64 KiB more while a file is written. An answer has at most half of what is left; what
+    /// finds no room goes to `answer_spool`.
     std::size_t answer_memory = std::size_t{64} * 1024 * 1024;
     /// Further bytes of all answers of this handler together, in unlinked files. None takes more
     /// than it leaves to others. Less than 128 KiB: none. A file that cannot be made or written
@@ -74,7 +74,8 @@ struct proxy_options {
     std::chrono::nanoseconds connect = std::chrono::seconds{5};
     /// For a connection, when all of them are in use. Then 503.
     std::chrono::nanoseconds wait = std::chrono::seconds{10};
-    /// Without a byte that the backend takes of a request. Then 504.
+    /// Without a byte that the backend takes of a request. Then 504; if an answer has begun, it
+    /// goes on, and no more of the request is sent.
     std::chrono::nanoseconds send_idle = std::chrono::seconds{60};
     /// From the end of a request to the head of its answer. Then 504.
     std::chrono::nanoseconds head = std::chrono::seconds{60};

@@ -172,13 +172,14 @@ task<result<std::size_t>> client_exchange::wait_into(mutable_buffer into, part o
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     for (;;) {
         if (const std::error_code why = upload_.source_failure()) co_return fail(end_with(why));
-        if (upload_.is_late()) {
+        // An answer that has begun goes on as it would without a body to send.
+        if (upload_.is_late() && of == part::head) {
             co_return fail(end_with(make_error_code(simplenet::errc::deadline_exceeded)));
         }
         const bool is_held = upload_.is_held();
         any_stream& over = connection_->stream();
         result<std::size_t> count = 0;
-        if (upload_.can_run()) { // which has a limit of its own
+        if (upload_.can_run()) { // see send_limit
             task<result<std::size_t>> reading = read_beside(upload_.run(over), over, into);
             count = co_await with_deadline(std::move(reading), total_until_);
         } else {

@@ -19,6 +19,7 @@ struct exchange_request {
     const_buffer body; // borrowed
     async_reader_ref stream;
     std::optional<std::uint64_t> content_length; // of `stream`; none: it leaves in chunks
+    bool is_secure = false;                      // leaves over TLS
     bool expect_continue = false;                // the head asks for 100 Continue
     bool closes = false;                         // the connection ends behind the answer
     bool decompresses = false;                   // the head asks for a compression

@@ -136,6 +136,7 @@ exchange_request message_of(const owned_request& asked, std::string_view user_ag
             .body = asked.body,
             .stream = asked.stream,
             .content_length = asked.content_length,
+            .is_secure = asked.to.secure,
             .expect_continue = asked.expect_continue,
             .closes = asked.closes,
             .decompresses = asked.decompresses,

@@ -12,8 +12,8 @@ namespace simplenet::v0::http::detail {
 
 /// Reads from `from` until something has come, or `sending` has ended; then it stops the other one.
 ///
-/// Returns 0 if `sending` has ended, however: only a read has an answer, and a peer that reads no
-/// further may have sent one.
+/// Returns 0 once `sending` has ended, also if it has failed: the peer may have answered before it
+/// stopped reading, so the caller reads again.
 ///
 /// @par Errors
 /// Those of the read.

@@ -12,18 +12,20 @@
 
 namespace simplenet::v0::http::detail {
 
-/// Counts from when the peer last took something, and only while a write waits for it: neither the
-/// source of a body nor a caller who does something else is the peer's fault.
+/// Adds up the time that writes wait since the peer last took something, also over writes that were
+/// stopped. Neither the source of a body nor a caller who does something else is the peer's fault.
 class send_limit {
 public:
-    /// @param most  0: none.
+    /// @param most  0 or less: no limit.
     explicit send_limit(std::chrono::nanoseconds most) noexcept
         : most_{most} {}
 
+    /// As any_stream::write_some(). With TLS, no buffers send what earlier writes have left.
+    ///
     /// @par Errors
     /// Those of writing to the stream; `errc::deadline_exceeded`: the limit, see is_exceeded().
     /// @par Cancellation
-    /// Nothing is lost, and the time has been counted.
+    /// Nothing is lost, and the time that it has waited stays counted.
     [[nodiscard]] task<result<std::size_t>> write(any_stream& to,
                                                   std::span<const const_buffer> from);
     [[nodiscard]] bool is_exceeded() const noexcept { return is_exceeded_; }

@@ -28,6 +28,7 @@ upload::upload(exchange_request asked, std::chrono::nanoseconds idle)
     , source_{asked.stream}
     , source_left_{asked.content_length}
     , source_ended_{!asked.stream}
+    , is_secure_{asked.is_secure}
     , awaits_continue_{asked.expect_continue}
     , limit_{idle} {}
 
@@ -39,8 +40,11 @@ task<result<>> upload::run(any_stream& to) {
         } else if (is_held()) {
             co_return result<>{};
         } else if (source_ended_) {
-            block_.release();
-            complete_ = over_ = true;
+            if (is_secure_) { // what was taken may only have been sealed
+                const result<> sent = co_await send_some(to);
+                if (!sent) co_return sent;
+            }
+            complete();
             co_return result<>{};
         } else {
             const result<> read = co_await read_source();
@@ -57,7 +61,14 @@ void upload::try_send(any_stream& to) {
     const result<std::size_t> count = to.try_write_some(buffers);
     if (!count) return;
     took(*count);
-    if (front_.empty() && body_.empty() && source_ended_) complete_ = over_ = true;
+    if (!has_taken_all()) return;
+    // TLS may have sealed it, and sent a part.
+    if (!is_secure_ || to.try_write_some(const_buffer{})) complete();
+}
+
+void upload::complete() noexcept {
+    block_.release();
+    complete_ = over_ = true;
 }
 
 void upload::took(std::size_t count) noexcept {

@@ -67,6 +67,10 @@ private:
         return {front_, awaits_continue_ ? const_buffer{} : body_};
     }
     void took(std::size_t count) noexcept;
+    [[nodiscard]] bool has_taken_all() const noexcept {
+        return front_.empty() && body_.empty() && source_ended_;
+    }
+    void complete() noexcept;
     [[nodiscard]] task<result<>> send_some(any_stream& to);
     [[nodiscard]] task<result<>> read_source();
 
@@ -77,6 +81,7 @@ private:
     std::optional<std::uint64_t> source_left_; // none: it leaves in chunks
     scratch block_;                            // of the source
     bool source_ended_;
+    const bool is_secure_;
     bool awaits_continue_;
     bool over_ = false;
     bool complete_ = false;

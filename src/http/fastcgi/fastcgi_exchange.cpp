@@ -149,14 +149,15 @@ task<result<>> fastcgi_exchange::receive(part of) {
         if (const std::error_code why = sender_.source_failure()) {
             co_return fail(end_with(failure::source, why));
         }
-        if (sender_.is_late()) {
+        // An answer that has begun goes on as it would without a body to send.
+        if (sender_.is_late() && of == part::head) {
             const auto late = make_error_code(simplenet::errc::deadline_exceeded);
             co_return fail(end_with(failure::timed_out, late));
         }
         const mutable_buffer into = room();
         any_stream& over = connection_->stream();
         result<std::size_t> count = 0;
-        if (sender_.can_run()) { // which has a limit of its own
+        if (sender_.can_run()) { // see send_limit
             task<result<std::size_t>> reading = read_beside(sender_.run(over), over, into);
             count = co_await std::move(reading);
         } else {

@@ -4,6 +4,7 @@
 #include "http/server/exchange.hpp"
 #include "http/server/transport.hpp"
 
+#include <simplenet/coro/this_task.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
 
@@ -46,7 +47,14 @@ task<result<>> read_ahead::run() {
 
 task<result<>> read_ahead::read() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
-    for (;;) {
+    for (bool has_yielded = false;;) {
+        if (spool_.empty() && !has_yielded && block_with_room() == nullptr) {
+            // A client that keeps up needs no disk.
+            has_yielded = true;
+            co_await yield();
+            continue;
+        }
+        has_yielded = false;
         const mutable_buffer into = room();
         if (into.empty()) {
             // The time before does not count: the client kept nobody waiting.
@@ -106,8 +114,10 @@ task<result<>> read_ahead::keep(std::size_t count) {
         into_->end += count;
         co_return result<>{};
     }
-    if (spool_.empty() && !has_blocks()) { // the client has caught up meanwhile
-        blocks_.push_back({.memory = spool_.release(), .begin = 0, .end = count});
+    if (spool_.empty() && !has_blocks() && in_memory_.grow(spool_block)) {
+        // The client has caught up meanwhile.
+        blocks_.push_back(
+            {.memory = spool_.release(), .begin = 0, .end = count, .shared = spool_block});
         co_return result<>{};
     }
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
@@ -213,15 +223,20 @@ read_ahead::block* read_ahead::block_with_room() {
         if (blocks_.size() * read_ahead_block >= limits_.memory) return nullptr;
         if (!in_memory_.grow(read_ahead_block)) return nullptr;
     }
-    blocks_.push_back({.memory = scratch::borrow(read_ahead_block), .is_shared = is_shared});
+    blocks_.push_back(
+        {.memory = scratch::borrow(read_ahead_block), .shared = is_shared ? read_ahead_block : 0});
     return &blocks_.back();
 }
 
 void read_ahead::drop_written() noexcept {
     while (!blocks_.empty() && blocks_.front().begin == blocks_.front().end) {
         if (blocks_.size() == 1 && !ended_) break; // the reader has it, or takes it again
-        if (blocks_.front().is_shared) in_memory_.shrink(read_ahead_block);
+        in_memory_.shrink(blocks_.front().shared);
         blocks_.pop_front();
+        // One block is for free.
+        if (!blocks_.empty() && blocks_.front().shared == read_ahead_block) {
+            in_memory_.shrink(std::exchange(blocks_.front().shared, 0));
+        }
     }
 }
 

@@ -108,8 +108,8 @@ public:
         : from_{from}
         , to_{to}
         , limits_{limits}
-        , spool_{limits.directory, limits.file, limits.shared}
-        , in_memory_{limits.shared.memory} {}
+        , in_memory_{limits.shared.memory}
+        , spool_{limits.directory, limits.file, limits.shared} {}
     read_ahead(const read_ahead&) = delete;
     read_ahead& operator=(const read_ahead&) = delete;
     ~read_ahead() = default;
@@ -147,7 +147,7 @@ private:
         scratch memory;
         std::size_t begin = 0;
         std::size_t end = 0;
-        bool is_shared = false; // counted in `in_memory_`
+        std::size_t shared = 0; // bytes that are counted in `in_memory_`
     };
 
     [[nodiscard]] task<result<>> read();
@@ -204,9 +204,9 @@ private:
     task_group* copying_ = nullptr;             // exists while writes_
     bool writes_ = false;
     bool is_whole_ = false;    // all that was read has been written
+    room_share in_memory_;     // of `blocks_`
     std::deque<block> blocks_; // precede what is in the spool
     spool_queue spool_;
-    room_share in_memory_;  // of `blocks_`
     block* into_ = nullptr; // where room() is; null: in the spool
     bool ended_ = false;
     std::uint64_t written_ = 0; // bytes that the kernel has taken

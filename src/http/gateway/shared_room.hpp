@@ -37,7 +37,7 @@ private:
     std::atomic<std::uint64_t> left_;
 };
 
-/// What one answer has taken of it, and gives back.
+/// The part of a shared_room that one answer holds. The destructor gives it back.
 class room_share {
 public:
     /// @param of  null: nothing bounds the share.
@@ -47,7 +47,7 @@ public:
     room_share& operator=(const room_share&) = delete;
     ~room_share() { shrink(bytes_); }
 
-    /// Whether there was so much more.
+    /// Takes `bytes` more, or nothing if the room refuses.
     [[nodiscard]] bool grow(std::uint64_t bytes) noexcept {
         if (of_ && !of_->take(bytes, bytes_)) return false;
         bytes_ += bytes;

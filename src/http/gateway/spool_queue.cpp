@@ -82,7 +82,7 @@ task<> spool_queue::clear() {
     on_->on_disk.shrink(on_->on_disk.bytes());
 }
 
-mutable_buffer spool_queue::room_to_load() {
+mutable_buffer spool_queue::memory_to_load() {
     scratch& out = on_->out;
     if (out.size() < spool_block) {
         const bool is_large = on_->in_memory.grow(spool_block);
@@ -95,9 +95,15 @@ mutable_buffer spool_queue::room_to_load() {
     return out;
 }
 
+void spool_queue::release_loaded() noexcept {
+    if (on_->in_memory.bytes() == 0) return;
+    on_->out = {};
+    on_->in_memory.shrink(on_->in_memory.bytes());
+}
+
 task<result<const_buffer>> spool_queue::front() {
     if (taken_ == loaded_end_) {
-        const std::size_t most = room_to_load().size();
+        const std::size_t most = memory_to_load().size();
         const std::size_t begin = taken_;
         const std::size_t end = std::min(begin + most, stored_.front().end);
         auto read = [](const std::shared_ptr<shared_state>& from, std::uint64_t where,
@@ -121,6 +127,7 @@ task<result<const_buffer>> spool_queue::front() {
 void spool_queue::drop(std::size_t count) noexcept {
     taken_ += count;
     bytes_ -= count;
+    if (empty()) release_loaded();
     if (taken_ != stored_.front().end || (stored_.size() == 1 && appends_)) return;
     free_.push_back(stored_.front().at);
     stored_.pop_front();

@@ -1,20 +1,26 @@
 // https and wss: verification, reuse, and connections that are cut.
 
+#include "http/client/upload.hpp"
 #include "scripted_server.hpp"
 #include "tls/tls_pair.hpp"
 
 #include <simplenet/http.hpp>
 #include <simplenet/runtime/event_loop_group.hpp>
+#include <simplenet/stream/any_stream.hpp>
+#include <simplenet/testing/manual_clock.hpp>
 #include <simplenet/tls/errc.hpp>
 #include <simplenet/tls/stream.hpp>
 
 #include <array>
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace simplenet::v0::testing {
 namespace {
+
+using namespace std::chrono_literals;
 
 /// What happens to the connection behind an answer.
 enum class tls_end : std::uint8_t { closed, cut };
@@ -59,6 +65,9 @@ protected:
             co_await serving;
         });
         return outcome;
+    }
+    static const_buffer bytes_of(std::string_view text) {
+        return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
     }
     static std::string failed(std::error_code why) { return "failed: " + why.message(); }
 };
@@ -148,6 +157,63 @@ TEST_P(client_tls_test, requests_share_a_connection_and_a_websocket_gets_its_own
         EXPECT_TRUE(co_await peer.close());
     });
     group.stop();
+}
+
+// TLS counts what it has sealed, and the kernel had room for a part of it: the server waited for
+// the rest of the body, and the client for an answer.
+TEST_P(client_tls_test, a_body_has_left_only_when_it_is_not_just_sealed) {
+    run([]() -> task<> {
+        const tls::context serving = server_with("server");
+        const tls::context trust = client();
+        tls_ends ends = connected(serving, trust, {.server_name = "localhost"}, 4096);
+        const handshake_errors errors = co_await shake_hands(ends);
+        EXPECT_FALSE(errors.client || errors.server);
+        any_stream to{std::move(ends.client)};
+        const std::string body(40'000, 'b');
+        http::detail::upload leaving{{.body = bytes_of(body), .is_secure = true}, 1min};
+
+        leaving.try_send(to);
+        EXPECT_EQ(leaving.moved(), body.size());
+        EXPECT_FALSE(leaving.is_complete());
+        EXPECT_TRUE(leaving.can_run());
+        auto read = [](memory_stream& from, std::size_t size) -> task<std::string> {
+            std::string text(size, '\0');
+            const auto whole =
+                co_await async_read_exact(from, mutable_buffer{text.data(), text.size()});
+            EXPECT_TRUE(whole);
+            co_return text;
+        };
+        auto reading = spawn(read(ends.server, body.size()));
+        const result<> sent = co_await leaving.run(to);
+        EXPECT_TRUE(sent);
+        EXPECT_TRUE(leaving.is_complete());
+        const std::string received = co_await reading;
+        EXPECT_EQ(received, body);
+    });
+}
+
+// A stop by the limit itself was taken for progress.
+TEST_P(client_tls_test, a_server_that_reads_nothing_is_late_after_one_limit) {
+    manual_clock clock;
+    loop_options options;
+    options.clock = &clock;
+    remake_loop(options);
+    run([&]() -> task<> {
+        const tls::context serving = server_with("server");
+        const tls::context trust = client();
+        tls_ends ends = connected(serving, trust, {.server_name = "localhost"}, 4096);
+        const handshake_errors errors = co_await shake_hands(ends);
+        EXPECT_FALSE(errors.client || errors.server);
+        any_stream to{std::move(ends.client)};
+        const std::string body(1'000'000, 'b');
+        http::detail::upload leaving{{.body = bytes_of(body), .is_secure = true}, 1min};
+
+        const result<> sent = co_await leaving.run(to);
+
+        EXPECT_EQ(sent.error(), errc::deadline_exceeded);
+        EXPECT_TRUE(leaving.is_late());
+        EXPECT_LT(clock.elapsed(), 61s);
+    });
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, client_tls_test, all_backends, backend_name);

@@ -274,6 +274,7 @@ TEST_P(failure_test, messages_for_people_do_not_extend_the_time) {
     while (client.peek() == -EAGAIN && std::chrono::steady_clock::now() < begin + 8s)
         send_in_vain(backend, err("still here\n"));
 
+    EXPECT_NE(client.peek(), -EAGAIN);
     EXPECT_TRUE(has_status(everything(client), 504));
 }
 
@@ -286,7 +287,24 @@ TEST_P(failure_test, a_backend_that_talks_and_reads_nothing_is_late_too) {
     while (client.peek() == -EAGAIN && std::chrono::steady_clock::now() < begin + 8s)
         send_in_vain(backend, err("still here\n"));
 
+    EXPECT_NE(client.peek(), -EAGAIN);
     EXPECT_TRUE(has_status(everything(client), 504));
+}
+
+TEST_P(failure_test, an_answer_goes_on_although_its_request_is_not_taken) {
+    constexpr auto moment = 300ms * patience; // in which the answer has to begin
+    serve_scripts({.keep_connections = 0, .send_idle = moment});
+    raw_peer client = request("POST", {}, std::string(20'000'000, 'x'));
+    raw_peer backend = responder_.accept();
+    backend.send(out("Content-Type: text/plain\r\n\r\na"));
+    EXPECT_TRUE(receive_until(client, "\r\na\r\n").starts_with("HTTP/1.1 200 "));
+
+    ::pollfd ended{.fd = client.fd(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&ended, 1, 3 * moment / 1ms), 0); // three times the limit
+    backend.send(out("bc") + end());
+
+    const std::string rest = everything(client);
+    EXPECT_TRUE(looks_complete(rest)) << rest;
 }
 
 TEST_P(failure_test, a_place_is_waited_for_only_so_long) {
