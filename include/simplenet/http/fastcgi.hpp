@@ -103,8 +103,9 @@ struct fastcgi_options {
     std::chrono::nanoseconds connect = std::chrono::seconds{5};
     /// To wait for one of `connections`. Then 503.
     std::chrono::nanoseconds wait = std::chrono::seconds{10};
-    /// Without a byte of the request taken by the backend. Then 504; if an answer has begun, it
-    /// goes on, and no more of the request is sent.
+    /// Without a byte of a request that the backend acknowledges; its kernel need not acknowledge
+    /// what it reads before that is a good part of what it has. Then 504; if an answer has begun,
+    /// it goes on, and no more of the request is sent.
     std::chrono::nanoseconds send_idle = std::chrono::seconds{60};
     /// From the end of the request to the head of the answer. Then 504.
     std::chrono::nanoseconds head_within = std::chrono::seconds{60};

@@ -74,8 +74,9 @@ struct proxy_options {
     std::chrono::nanoseconds connect = std::chrono::seconds{5};
     /// For a connection, when all of them are in use. Then 503.
     std::chrono::nanoseconds wait = std::chrono::seconds{10};
-    /// Without a byte that the backend takes of a request. Then 504; if an answer has begun, it
-    /// goes on, and no more of the request is sent.
+    /// Without a byte of a request that the backend acknowledges; its kernel need not acknowledge
+    /// what it reads before that is a good part of what it has. Then 504; if an answer has begun,
+    /// it goes on, and no more of the request is sent.
     std::chrono::nanoseconds send_idle = std::chrono::seconds{60};
     /// From the end of a request to the head of its answer. Then 504.
     std::chrono::nanoseconds head = std::chrono::seconds{60};

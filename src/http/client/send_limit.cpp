@@ -1,21 +1,42 @@
 #include "http/client/send_limit.hpp"
 
+#include "http/unacknowledged_bytes.hpp"
+
 #include <simplenet/coro/task_group.hpp>
+#include <simplenet/net/local_stream.hpp>
+#include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
 
+#include <algorithm>
 #include <system_error>
 
 namespace simplenet::v0::http::detail {
 
+namespace {
+
+using simplenet::detail::timed_queue;
+
+/// How often the kernel is asked what the peer has taken.
+constexpr std::chrono::nanoseconds longest_step = std::chrono::seconds{1};
+
+/// -1: no socket, or TLS over one.
+int socket_of(any_stream& of) noexcept {
+    if (const auto* const tcp = of.target<tcp_stream>()) return tcp->native_handle();
+    if (const auto* const local = of.target<local_stream>()) return local->native_handle();
+    return -1;
+}
+
+} // namespace
+
 task<result<std::size_t>> send_limit::write(any_stream& to, std::span<const const_buffer> from) {
-    using simplenet::detail::timed_queue;
     if (most_ <= most_.zero()) co_return co_await to.write_some(from);
+    if (!socket_) socket_ = socket_of(to);
+    if (*socket_ >= 0) co_return co_await write_on(*socket_, to, from);
     if (waited_ >= most_) { // and TLS had sealed something: has that left now?
-        result<std::size_t> count = to.try_write_some(from);
-        is_exceeded_ = !count && count.error() == std::errc::operation_would_block;
-        if (is_exceeded_) count = fail(simplenet::errc::deadline_exceeded);
+        const result<std::size_t> count = to.try_write_some(from);
         if (count) waited_ = {};
+        if (!count && count.error() == std::errc::operation_would_block) co_return exceed();
         co_return count;
     }
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
@@ -24,9 +45,41 @@ task<result<std::size_t>> send_limit::write(any_stream& to, std::span<const cons
     waited_ += timed_queue::present() - begin;
     // TLS counts what it has sealed, also if a stop or the limit came before that had left.
     if (count && !within.stopped() && waited_ < most_) waited_ = {};
-    is_exceeded_ =
-        !count && !within.stopped() && count.error() == simplenet::errc::deadline_exceeded;
+    if (!count && !within.stopped() && count.error() == simplenet::errc::deadline_exceeded) {
+        co_return exceed();
+    }
     co_return count;
+}
+
+task<result<std::size_t>> send_limit::write_on(int socket, any_stream& to,
+                                               std::span<const const_buffer> from) {
+    const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
+    if (!acknowledged_) acknowledged_ = acknowledged(socket);
+    while (waited_ < most_) {
+        const auto begin = timed_queue::present();
+        const auto step = std::min(longest_step, most_ - waited_);
+        const result<std::size_t> count = co_await with_timeout(to.write_some(from), step);
+        waited_ += timed_queue::present() - begin;
+        sent_ += static_cast<std::int64_t>(count.value_or(0));
+        if (waited_ >= std::min(longest_step, most_)) {
+            const std::int64_t taken = acknowledged(socket);
+            if (taken > *acknowledged_) waited_ = {};
+            acknowledged_ = std::max(*acknowledged_, taken);
+        }
+        const bool is_step =
+            !count && !within.stopped() && count.error() == simplenet::errc::deadline_exceeded;
+        if (!is_step) co_return count;
+    }
+    co_return exceed();
+}
+
+std::int64_t send_limit::acknowledged(int socket) const noexcept {
+    return sent_ - unacknowledged_bytes(socket);
+}
+
+std::unexpected<std::error_code> send_limit::exceed() noexcept {
+    is_exceeded_ = true;
+    return fail(simplenet::errc::deadline_exceeded);
 }
 
 } // namespace simplenet::v0::http::detail

@@ -8,22 +8,30 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 
 namespace simplenet::v0::http::detail {
 
 /// Adds up the time that writes wait since the peer last took something, also over writes that were
 /// stopped. Neither the source of a body nor a caller who does something else is the peer's fault.
+///
+/// The peer of a socket has taken what it acknowledged. That is more than a writer hears, whom the
+/// kernel tells of room only when a third of its buffer is free; and less than the kernel takes
+/// from a writer who asks again. A TCP that has no room tells nothing of small reads.
 class send_limit {
 public:
     /// @param most  0 or less: no limit.
     explicit send_limit(std::chrono::nanoseconds most) noexcept
         : most_{most} {}
 
-    /// As any_stream::write_some(). With TLS, no buffers send what earlier writes have left.
+    /// As any_stream::write_some(), on the same stream in all calls. With TLS, no buffers send what
+    /// earlier writes have left.
     ///
     /// @par Errors
-    /// Those of writing to the stream; `errc::deadline_exceeded`: the limit, see is_exceeded().
+    /// Those of writing to the stream; `errc::deadline_exceeded`: the limit, at most a second late,
+    /// see is_exceeded().
     /// @par Cancellation
     /// Nothing is lost, and the time that it has waited stays counted.
     [[nodiscard]] task<result<std::size_t>> write(any_stream& to,
@@ -31,8 +39,18 @@ public:
     [[nodiscard]] bool is_exceeded() const noexcept { return is_exceeded_; }
 
 private:
+    /// write(), on a socket.
+    [[nodiscard]] task<result<std::size_t>> write_on(int socket, any_stream& to,
+                                                     std::span<const const_buffer> from);
+    /// What the peer has acknowledged, but for a constant.
+    [[nodiscard]] std::int64_t acknowledged(int socket) const noexcept;
+    [[nodiscard]] std::unexpected<std::error_code> exceed() noexcept;
+
     std::chrono::nanoseconds most_;
-    std::chrono::nanoseconds waited_{}; // since the peer took something
+    std::chrono::nanoseconds waited_{};        // since the peer took something
+    std::optional<int> socket_;                // of the stream; below zero: it is none
+    std::int64_t sent_ = 0;                    // on the socket
+    std::optional<std::int64_t> acknowledged_; // when it last took something
     bool is_exceeded_ = false;
 };
 

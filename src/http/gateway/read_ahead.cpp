@@ -3,6 +3,7 @@
 #include "http/marked.hpp"
 #include "http/server/exchange.hpp"
 #include "http/server/transport.hpp"
+#include "http/unacknowledged_bytes.hpp"
 
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/time/deadline.hpp>

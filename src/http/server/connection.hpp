@@ -5,6 +5,7 @@
 #include "http/server/idle_wait.hpp"
 #include "http/server/service.hpp"
 #include "http/server/stream_transport.hpp"
+#include "http/unacknowledged_bytes.hpp"
 
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/task_group.hpp>

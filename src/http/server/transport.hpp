@@ -10,18 +10,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <linux/sockios.h>
 #include <span>
-#include <sys/ioctl.h>
 
 namespace simplenet::v0::http::detail {
-
-/// Bytes written to a socket that its peer has not acknowledged (SIOCOUTQ, tcp(7)); 0 if the kernel
-/// does not tell.
-[[nodiscard]] inline int unacknowledged_bytes(int socket) noexcept {
-    int bytes = 0;
-    return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
-}
 
 /// What an exchange needs of a stream. Used only where something has to wait, but for try_write().
 class transport {
