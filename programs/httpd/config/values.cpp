@@ -4,6 +4,7 @@
 #include "httpd/config/text.hpp"
 
 #include <simplenet/http/backend.hpp>
+#include <simplenet/ip/ip_address.hpp>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include <pwd.h>
@@ -140,6 +142,28 @@ type_text text_of(value_type type) {
 // --- from TOML -----------------------------------------------------------------------------------
 
 // Of one value. Complains with the name of the key in front.
+/// The prefix that `text` means if there are bits behind it, as in 10.0.0.1/8.
+/// @pre It is one.
+std::optional<std::string> without_bits_behind(std::string_view text) {
+    const std::size_t slash = text.find('/');
+    const auto address = simplenet::ip_address::parse(text.substr(0, slash));
+    if (slash == text.npos || !address) return std::nullopt;
+    unsigned bits = 0;
+    std::from_chars(text.data() + slash + 1, text.data() + text.size(), bits);
+    std::array<std::byte, 16> kept{};
+    std::ranges::copy(address->bytes(), kept.begin());
+    for (std::byte& each : kept) {
+        const unsigned here = std::min(bits, 8U);
+        each &= std::byte{static_cast<unsigned char>(0xff00U >> here)};
+        bits -= here;
+    }
+    const auto meant =
+        address->is_v4() ? simplenet::ip_address::from_bytes(std::span{kept}.first<4>())
+                         : simplenet::ip_address::from_bytes(std::span{kept}, address->scope_id());
+    if (meant == *address) return std::nullopt;
+    return meant.to_string() + std::string{text.substr(slash)};
+}
+
 struct reading {
     const httpd::key& key;
     std::string_view directory;
@@ -377,6 +401,10 @@ struct reading {
             if (!simplenet::address_set::parse({&text, 1}))
                 return complain_about_text(each, "is neither an address nor a prefix, such as "
                                                  "\"192.0.2.1\", \"10.0.0.0/8\" or \"fd00::/8\"");
+            if (const auto meant = without_bits_behind(text))
+                return complain_about_text(each, "has bits behind its prefix; did you mean " +
+                                                     quote(*meant) + " or " +
+                                                     quote(text.substr(0, text.find('/'))) + '?');
             return each.text;
         });
         if (!texts) return std::nullopt;
