@@ -71,7 +71,7 @@ struct fastcgi_options {
     /// sooner. Used even if `streamed`.
     std::size_t answer_ahead = std::size_t{1024} * 1024;
     /// Limits the memory of all answers of this handler together. Not counted are 16 KiB of each,
-    /// and 64 KiB more while a file is written. An answer has at most half of what is left; what
+    /// and 80 KiB more of one that is in a file. An answer has at most half of what is left; what
     /// finds no room goes to `answer_spool`.
     std::size_t answer_memory = std::size_t{64} * 1024 * 1024;
     /// Further bytes of all answers of this handler together, in unlinked files, unless `streamed`.
@@ -103,9 +103,9 @@ struct fastcgi_options {
     std::chrono::nanoseconds connect = std::chrono::seconds{5};
     /// To wait for one of `connections`. Then 503.
     std::chrono::nanoseconds wait = std::chrono::seconds{10};
-    /// Without a byte of a request that the backend acknowledges; its kernel need not acknowledge
-    /// what it reads before that is a good part of what it has. Then 504; if an answer has begun,
-    /// it goes on, and no more of the request is sent.
+    /// How long the backend may acknowledge no byte of the request. A kernel with a full receive
+    /// buffer acknowledges only after the backend has read a good part of it. Then 504; but an
+    /// answer whose head is complete goes on, and no more of the request is sent.
     std::chrono::nanoseconds send_idle = std::chrono::seconds{60};
     /// From the end of the request to the head of the answer. Then 504.
     std::chrono::nanoseconds head_within = std::chrono::seconds{60};

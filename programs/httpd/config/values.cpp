@@ -141,9 +141,8 @@ type_text text_of(value_type type) {
 
 // --- from TOML -----------------------------------------------------------------------------------
 
-// Of one value. Complains with the name of the key in front.
 /// The prefix that `text` means if there are bits behind it, as in 10.0.0.1/8.
-/// @pre It is one.
+/// @pre `text` is an address or a prefix.
 std::optional<std::string> without_bits_behind(std::string_view text) {
     const std::size_t slash = text.find('/');
     const auto address = simplenet::ip_address::parse(text.substr(0, slash));
@@ -164,6 +163,7 @@ std::optional<std::string> without_bits_behind(std::string_view text) {
     return meant.to_string() + std::string{text.substr(slash)};
 }
 
+// Of one value. Complains with the name of the key in front.
 struct reading {
     const httpd::key& key;
     std::string_view directory;

@@ -179,7 +179,7 @@ task<result<std::size_t>> client_exchange::wait_into(mutable_buffer into, part o
         const bool is_held = upload_.is_held();
         any_stream& over = connection_->stream();
         result<std::size_t> count = 0;
-        if (upload_.can_run()) { // see send_limit
+        if (upload_.can_run()) { // send_limit bounds the writes
             task<result<std::size_t>> reading = read_beside(upload_.run(over), over, into);
             count = co_await with_deadline(std::move(reading), total_until_);
         } else {

@@ -1,5 +1,6 @@
 #include "http/client/send_limit.hpp"
 
+#include "http/client/acknowledged_bytes.hpp"
 #include "http/unacknowledged_bytes.hpp"
 
 #include <simplenet/coro/task_group.hpp>
@@ -7,6 +8,9 @@
 #include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
+#if SIMPLENET_HAS_TLS
+#include <simplenet/tls/stream.hpp>
+#endif
 
 #include <algorithm>
 #include <system_error>
@@ -20,10 +24,15 @@ using simplenet::detail::timed_queue;
 /// How often the kernel is asked what the peer has taken.
 constexpr std::chrono::nanoseconds longest_step = std::chrono::seconds{1};
 
-/// -1: no socket, or TLS over one.
+/// -1: there is none that is known.
 int socket_of(any_stream& of) noexcept {
     if (const auto* const tcp = of.target<tcp_stream>()) return tcp->native_handle();
     if (const auto* const local = of.target<local_stream>()) return local->native_handle();
+#if SIMPLENET_HAS_TLS
+    if (const auto* const secure = of.target<tls::stream<tcp_stream>>()) {
+        return secure->transport().native_handle();
+    }
+#endif
     return -1;
 }
 
@@ -54,18 +63,14 @@ task<result<std::size_t>> send_limit::write(any_stream& to, std::span<const cons
 task<result<std::size_t>> send_limit::write_on(int socket, any_stream& to,
                                                std::span<const const_buffer> from) {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
-    if (!acknowledged_) acknowledged_ = acknowledged(socket);
+    if (!acknowledged_ || waited_ >= most_) look(socket); // it may have been long ago
     while (waited_ < most_) {
         const auto begin = timed_queue::present();
         const auto step = std::min(longest_step, most_ - waited_);
         const result<std::size_t> count = co_await with_timeout(to.write_some(from), step);
         waited_ += timed_queue::present() - begin;
         sent_ += static_cast<std::int64_t>(count.value_or(0));
-        if (waited_ >= std::min(longest_step, most_)) {
-            const std::int64_t taken = acknowledged(socket);
-            if (taken > *acknowledged_) waited_ = {};
-            acknowledged_ = std::max(*acknowledged_, taken);
-        }
+        if (waited_ >= std::min(longest_step, most_)) look(socket);
         const bool is_step =
             !count && !within.stopped() && count.error() == simplenet::errc::deadline_exceeded;
         if (!is_step) co_return count;
@@ -73,8 +78,11 @@ task<result<std::size_t>> send_limit::write_on(int socket, any_stream& to,
     co_return exceed();
 }
 
-std::int64_t send_limit::acknowledged(int socket) const noexcept {
-    return sent_ - unacknowledged_bytes(socket);
+void send_limit::look(int socket) noexcept {
+    const std::int64_t now =
+        acknowledged_bytes(socket).value_or(sent_ - unacknowledged_bytes(socket));
+    if (acknowledged_ && now > *acknowledged_) waited_ = {};
+    acknowledged_ = now;
 }
 
 std::unexpected<std::error_code> send_limit::exceed() noexcept {

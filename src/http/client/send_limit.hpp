@@ -17,17 +17,18 @@ namespace simplenet::v0::http::detail {
 /// Adds up the time that writes wait since the peer last took something, also over writes that were
 /// stopped. Neither the source of a body nor a caller who does something else is the peer's fault.
 ///
-/// The peer of a socket has taken what it acknowledged. That is more than a writer hears, whom the
-/// kernel tells of room only when a third of its buffer is free; and less than the kernel takes
-/// from a writer who asks again. A TCP that has no room tells nothing of small reads.
+/// On sockets, also beneath TLS, a peer has taken what its kernel has acknowledged. Writability is
+/// too coarse: the kernel tells of room only when a third of its buffer is free. What it accepts is
+/// too much: a write that is tried again may fit, although the peer has read nothing. A receiver
+/// whose buffer is full does not tell of small reads.
 class send_limit {
 public:
     /// @param most  0 or less: no limit.
     explicit send_limit(std::chrono::nanoseconds most) noexcept
         : most_{most} {}
 
-    /// As any_stream::write_some(), on the same stream in all calls. With TLS, no buffers send what
-    /// earlier writes have left.
+    /// As any_stream::write_some(), on the same stream in all calls. Over TLS, an empty write sends
+    /// the sealed bytes that earlier writes have left behind.
     ///
     /// @par Errors
     /// Those of writing to the stream; `errc::deadline_exceeded`: the limit, at most a second late,
@@ -42,8 +43,8 @@ private:
     /// write(), on a socket.
     [[nodiscard]] task<result<std::size_t>> write_on(int socket, any_stream& to,
                                                      std::span<const const_buffer> from);
-    /// What the peer has acknowledged, but for a constant.
-    [[nodiscard]] std::int64_t acknowledged(int socket) const noexcept;
+    /// Starts the time anew if the peer has taken something.
+    void look(int socket) noexcept;
     [[nodiscard]] std::unexpected<std::error_code> exceed() noexcept;
 
     std::chrono::nanoseconds most_;

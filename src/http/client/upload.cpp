@@ -34,16 +34,16 @@ upload::upload(exchange_request asked, std::chrono::nanoseconds idle)
 
 task<result<>> upload::run(any_stream& to) {
     for (;;) {
-        if (!front_.empty() || (!body_.empty() && !is_held())) {
+        if (!front_.empty() || (!body_.empty() && !awaits_continue_)) {
             const result<> sent = co_await send_some(to);
             if (!sent) co_return sent;
+        } else if (may_be_unsent_ && (awaits_continue_ || source_ended_)) {
+            const result<> sent = co_await send_some(to);
+            if (!sent) co_return sent;
+            may_be_unsent_ = false;
         } else if (is_held()) {
             co_return result<>{};
         } else if (source_ended_) {
-            if (is_secure_) { // what was taken may only have been sealed
-                const result<> sent = co_await send_some(to);
-                if (!sent) co_return sent;
-            }
             complete();
             co_return result<>{};
         } else {
@@ -61,9 +61,10 @@ void upload::try_send(any_stream& to) {
     const result<std::size_t> count = to.try_write_some(buffers);
     if (!count) return;
     took(*count);
-    if (!has_taken_all()) return;
-    // TLS may have sealed it, and sent a part.
-    if (!is_secure_ || to.try_write_some(const_buffer{})) complete();
+    if (may_be_unsent_ && front_.empty() && to.try_write_some(const_buffer{})) {
+        may_be_unsent_ = false;
+    }
+    if (has_taken_all() && !may_be_unsent_) complete();
 }
 
 void upload::complete() noexcept {
@@ -73,6 +74,7 @@ void upload::complete() noexcept {
 
 void upload::took(std::size_t count) noexcept {
     moved_ += count;
+    if (count != 0) may_be_unsent_ = is_secure_;
     const std::size_t of_front = std::min(count, front_.size());
     front_ = front_.subspan(of_front);
     body_ = body_.subspan(count - of_front);

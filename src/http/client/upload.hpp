@@ -44,7 +44,7 @@ public:
 
     /// Whether the head has left and the body waits for `100 Continue`.
     [[nodiscard]] bool is_held() const noexcept {
-        return !over_ && awaits_continue_ && front_.empty();
+        return !over_ && awaits_continue_ && front_.empty() && !may_be_unsent_;
     }
     /// The server waits for the body.
     void go_on() noexcept { awaits_continue_ = false; }
@@ -83,6 +83,7 @@ private:
     bool source_ended_;
     const bool is_secure_;
     bool awaits_continue_;
+    bool may_be_unsent_ = false; // TLS has taken all, and perhaps only sealed it
     bool over_ = false;
     bool complete_ = false;
     send_limit limit_;

@@ -157,7 +157,7 @@ task<result<>> fastcgi_exchange::receive(part of) {
         const mutable_buffer into = room();
         any_stream& over = connection_->stream();
         result<std::size_t> count = 0;
-        if (sender_.can_run()) { // see send_limit
+        if (sender_.can_run()) { // send_limit bounds the writes
             task<result<std::size_t>> reading = read_beside(sender_.run(over), over, into);
             count = co_await std::move(reading);
         } else {

@@ -50,7 +50,7 @@ task<result<>> read_ahead::read() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     for (bool has_yielded = false;;) {
         if (spool_.empty() && !has_yielded && block_with_room() == nullptr) {
-            // A client that keeps up needs no disk.
+            // Lets the writer free a block before the disk is used.
             has_yielded = true;
             co_await yield();
             continue;
@@ -115,10 +115,9 @@ task<result<>> read_ahead::keep(std::size_t count) {
         into_->end += count;
         co_return result<>{};
     }
-    if (spool_.empty() && !has_blocks() && in_memory_.grow(spool_block)) {
-        // The client has caught up meanwhile.
-        blocks_.push_back(
-            {.memory = spool_.release(), .begin = 0, .end = count, .shared = spool_block});
+    if (spool_.empty() && !has_blocks()) { // the client has caught up meanwhile
+        const std::size_t shared = in_memory_.grow(spool_block) ? spool_block : 0;
+        blocks_.push_back({.memory = spool_.release(), .begin = 0, .end = count, .shared = shared});
         co_return result<>{};
     }
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
@@ -216,7 +215,14 @@ std::int64_t read_ahead::acknowledged() const noexcept {
 read_ahead::block* read_ahead::block_with_room() {
     if (!blocks_.empty()) {
         block& last = blocks_.back();
-        if (last.begin == last.end) last.begin = last.end = 0;
+        if (last.begin == last.end) {
+            last.begin = last.end = 0;
+            // The memory of the file is needed no more.
+            if (blocks_.size() == 1 && last.memory.size() > read_ahead_block) {
+                in_memory_.shrink(std::exchange(last.shared, 0));
+                last.memory = scratch::borrow(read_ahead_block);
+            }
+        }
         if (last.end != last.memory.size()) return &last;
     }
     const bool is_shared = !blocks_.empty();
@@ -234,7 +240,7 @@ void read_ahead::drop_written() noexcept {
         if (blocks_.size() == 1 && !ended_) break; // the reader has it, or takes it again
         in_memory_.shrink(blocks_.front().shared);
         blocks_.pop_front();
-        // One block is for free.
+        // The first block is not counted.
         if (!blocks_.empty() && blocks_.front().shared == read_ahead_block) {
             in_memory_.shrink(std::exchange(blocks_.front().shared, 0));
         }

@@ -208,7 +208,7 @@ TEST_P(socket_limit_test, is_not_exceeded_by_a_peer_that_takes_a_little_all_the_
         const int small = 65536; // so that it acknowledges a little at a time
         ::setsockopt(ends.server.native_handle(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
         any_stream to{std::move(ends.client)};
-        send_limit limit{1s * patience};
+        send_limit limit{1500ms * patience};
         auto read_slowly = [](tcp_stream& from) -> task<> {
             std::array<std::byte, 8192> into;
             for (;;) {
@@ -221,7 +221,7 @@ TEST_P(socket_limit_test, is_not_exceeded_by_a_peer_that_takes_a_little_all_the_
         };
         auto reading = spawn(read_slowly(ends.server));
 
-        co_await write_on_and_on(to, limit, 3s * patience);
+        co_await write_on_and_on(to, limit, 3500ms * patience);
 
         EXPECT_FALSE(limit.is_exceeded());
         reading.request_stop();

@@ -192,6 +192,36 @@ TEST_P(client_tls_test, a_body_has_left_only_when_it_is_not_just_sealed) {
     });
 }
 
+TEST_P(client_tls_test, a_head_that_waits_for_100_has_left) {
+    run([]() -> task<> {
+        const tls::context serving = server_with("server");
+        const tls::context trust = client();
+        tls_ends ends = connected(serving, trust, {.server_name = "localhost"}, 4096);
+        const handshake_errors errors = co_await shake_hands(ends);
+        EXPECT_FALSE(errors.client || errors.server);
+        any_stream to{std::move(ends.client)};
+        http::detail::upload leaving{{.head = std::string(40'000, 'h'),
+                                      .body = bytes_of("body"),
+                                      .is_secure = true,
+                                      .expect_continue = true},
+                                     1min};
+
+        leaving.try_send(to);
+        EXPECT_FALSE(leaving.is_held());
+        auto read = [](memory_stream& from) -> task<> {
+            std::string text(40'000, '\0');
+            const auto whole =
+                co_await async_read_exact(from, mutable_buffer{text.data(), text.size()});
+            EXPECT_TRUE(whole);
+        };
+        auto reading = spawn(read(ends.server));
+        const result<> sent = co_await leaving.run(to);
+        EXPECT_TRUE(sent);
+        EXPECT_TRUE(leaving.is_held());
+        co_await reading;
+    });
+}
+
 // A stop by the limit itself was taken for progress.
 TEST_P(client_tls_test, a_server_that_reads_nothing_is_late_after_one_limit) {
     manual_clock clock;

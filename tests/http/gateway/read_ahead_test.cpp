@@ -190,6 +190,38 @@ TEST_P(read_ahead_test, an_answer_gives_memory_back_as_its_client_reads) {
     EXPECT_EQ(body_of_chunks(text + rest_of(client)), numbered(size) + "end");
 }
 
+// The block that was lent for the file had no place in it any more.
+TEST_P(read_ahead_test, an_answer_without_memory_goes_on_when_its_file_was_given_back) {
+    constexpr std::size_t size = 2 * kernel_buffers;
+    const auto none = std::make_shared<shared_room>(0);
+    constexpr std::uint64_t all = std::uint64_t{1} << 30U;
+    const auto disk = std::make_shared<disk_room>(all);
+    std::atomic<bool> goes_on = false;
+    http::router routes;
+    routes.get("/", [&](http::request&, http::response& answer) -> task<result<>> {
+        paused_source source{size, goes_on, taken_};
+        const ahead_limits limits{.memory = size,
+                                  .file = std::uint64_t{64} << 20U,
+                                  .directory = "/tmp",
+                                  .shared = {.memory = none, .disk = disk}};
+        read_ahead forward{source, answer, limits};
+        co_return co_await forward.run();
+    });
+    serve(std::move(routes));
+    raw_peer client = connect_and_ask();
+    wait_until([&] { return taken_ == size; });
+    EXPECT_LT(disk->left(), all);
+
+    std::string text;
+    wait_until([&] {
+        text += receive_what_comes(client);
+        return disk->left() == all;
+    });
+
+    goes_on = true;
+    EXPECT_EQ(body_of_chunks(text + rest_of(client)), numbered(size) + "end");
+}
+
 TEST_P(read_ahead_test, what_has_no_share_of_the_memory_goes_to_the_disk) {
     constexpr std::size_t size = 2 * kernel_buffers;
     const auto none = std::make_shared<shared_room>(0);
