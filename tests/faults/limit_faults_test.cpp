@@ -72,11 +72,11 @@ class refusing_descriptors : public fault_scenario {
         }
         auto came = co_await theirs.receive_descriptors(bytes, 4);
         none.reset();
-        if (came || came.error().transferred == 0) co_return fail(came);
+        if (came || came.error().transferred == 0) co_return testing::failed_otherwise(came);
         const auto full = came.error().code;
         co_await or_return(co_await ours.send_descriptors("x", own));
         came = co_await theirs.receive_descriptors(bytes, 0);
-        if (came || came.error().transferred == 0) co_return fail(came);
+        if (came || came.error().transferred == 0) co_return testing::failed_otherwise(came);
         co_return told(full == std::errc::too_many_files_open,
                        came.error().code == errc::limit_exceeded);
     }

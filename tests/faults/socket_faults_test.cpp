@@ -221,7 +221,8 @@ class bringing_an_error_along : public fault_scenario {
         const std::size_t got = co_await or_return(co_await async_read_exact(again, bytes));
         ends.client.close();
         const auto end = co_await again.read_some(bytes);
-        if (end || end.error() != std::errc::connection_reset) co_return fail(end);
+        if (end || end.error() != std::errc::connection_reset)
+            co_return testing::failed_otherwise(end);
         co_return told(got);
     }
 };

@@ -3,6 +3,7 @@
 // releases its streams, so that the other side notices.
 
 #include "support/coroutines.hpp"
+#include "support/error_of.hpp"
 #include "support/raw_peer.hpp"
 
 #include <simplenet/simplenet.hpp>
@@ -13,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace simplenet::v0::testing {
@@ -23,6 +25,14 @@ std::string told(const Answers&... answers) {
     std::string text;
     ((text += std::to_string(answers) + ' '), ...);
     return text;
+}
+
+/// For an outcome that was to be another error: its error, or that it has none. A fault can do
+/// both.
+template <simplenet::detail::failable Expected>
+std::unexpected<std::error_code> failed_otherwise(const Expected& outcome) {
+    const std::error_code error = error_of(outcome);
+    return fail(error ? error : std::make_error_code(std::errc::protocol_error));
 }
 
 struct file_closer {

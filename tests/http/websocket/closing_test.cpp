@@ -31,7 +31,8 @@ class websocket_closing_test : public backend_test {};
 /// A success if the read ends because the peer has closed.
 task<result<>> read_to_the_end(websocket& peer) {
     const auto read = co_await peer.read_message();
-    if (read || read.error() != errc::end_of_stream) co_return fail(read);
+    if (read) co_return fail(std::errc::protocol_error);
+    if (read.error() != errc::end_of_stream) co_return fail(read);
     co_return result<>{};
 }
 
