@@ -1,5 +1,7 @@
 #include "httpd/config/text.hpp"
 
+#include <simplenet/ip/ip_address.hpp>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -157,6 +159,26 @@ std::string quote(std::string_view text) {
     }
     result += '"';
     return result;
+}
+
+std::optional<std::string> without_bits_behind(std::string_view text) {
+    const std::size_t slash = text.find('/');
+    const auto address = simplenet::ip_address::parse(text.substr(0, slash));
+    if (slash == text.npos || !address) return std::nullopt;
+    unsigned bits = 0;
+    std::from_chars(text.data() + slash + 1, text.data() + text.size(), bits);
+    std::array<std::byte, 16> kept{};
+    std::ranges::copy(address->bytes(), kept.begin());
+    for (std::byte& each : kept) {
+        const unsigned here = std::min(bits, 8U);
+        each &= std::byte{static_cast<unsigned char>(0xff00U >> here)};
+        bits -= here;
+    }
+    const auto meant =
+        address->is_v4() ? simplenet::ip_address::from_bytes(std::span{kept}.first<4>())
+                         : simplenet::ip_address::from_bytes(std::span{kept}, address->scope_id());
+    if (meant == *address) return std::nullopt;
+    return meant.to_string() + std::string{text.substr(slash)};
 }
 
 } // namespace httpd

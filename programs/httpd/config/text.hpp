@@ -44,4 +44,9 @@ parse_duration(std::string_view text) noexcept;
 /// escaped, so that it is safe to print.
 [[nodiscard]] std::string quote(std::string_view text);
 
+/// The prefix that `text` means if there are bits behind it: 10.0.0.0/8 for 10.0.0.1/8.
+///
+/// @pre `text` is an address or a prefix.
+[[nodiscard]] std::optional<std::string> without_bits_behind(std::string_view text);
+
 } // namespace httpd

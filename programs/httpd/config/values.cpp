@@ -4,7 +4,6 @@
 #include "httpd/config/text.hpp"
 
 #include <simplenet/http/backend.hpp>
-#include <simplenet/ip/ip_address.hpp>
 
 #include <algorithm>
 #include <array>
@@ -13,7 +12,6 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
-#include <span>
 #include <utility>
 
 #include <pwd.h>
@@ -140,28 +138,6 @@ type_text text_of(value_type type) {
 }
 
 // --- from TOML -----------------------------------------------------------------------------------
-
-/// The prefix that `text` means if there are bits behind it, as in 10.0.0.1/8.
-/// @pre `text` is an address or a prefix.
-std::optional<std::string> without_bits_behind(std::string_view text) {
-    const std::size_t slash = text.find('/');
-    const auto address = simplenet::ip_address::parse(text.substr(0, slash));
-    if (slash == text.npos || !address) return std::nullopt;
-    unsigned bits = 0;
-    std::from_chars(text.data() + slash + 1, text.data() + text.size(), bits);
-    std::array<std::byte, 16> kept{};
-    std::ranges::copy(address->bytes(), kept.begin());
-    for (std::byte& each : kept) {
-        const unsigned here = std::min(bits, 8U);
-        each &= std::byte{static_cast<unsigned char>(0xff00U >> here)};
-        bits -= here;
-    }
-    const auto meant =
-        address->is_v4() ? simplenet::ip_address::from_bytes(std::span{kept}.first<4>())
-                         : simplenet::ip_address::from_bytes(std::span{kept}, address->scope_id());
-    if (meant == *address) return std::nullopt;
-    return meant.to_string() + std::string{text.substr(slash)};
-}
 
 // Of one value. Complains with the name of the key in front.
 struct reading {

@@ -4,7 +4,6 @@
 #include "http/codec/list.hpp"
 #include "http/fields_access.hpp"
 
-#include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/http/errc.hpp>
 #include <simplenet/time/deadline.hpp>

@@ -39,9 +39,14 @@ int socket_of(any_stream& of) noexcept {
 } // namespace
 
 task<result<std::size_t>> send_limit::write(any_stream& to, std::span<const const_buffer> from) {
-    if (most_ <= most_.zero()) co_return co_await to.write_some(from);
     if (!socket_) socket_ = socket_of(to);
-    if (*socket_ >= 0) co_return co_await write_on(*socket_, to, from);
+    const bool is_limited = most_ > most_.zero();
+    return is_limited && *socket_ >= 0 ? write_on(*socket_, to, from) : write_elsewhere(to, from);
+}
+
+task<result<std::size_t>> send_limit::write_elsewhere(any_stream& to,
+                                                      std::span<const const_buffer> from) {
+    if (most_ <= most_.zero()) co_return co_await to.write_some(from);
     if (waited_ >= most_) { // and TLS had sealed something: has that left now?
         const result<std::size_t> count = to.try_write_some(from);
         if (count) waited_ = {};

@@ -40,6 +40,9 @@ public:
     [[nodiscard]] bool is_exceeded() const noexcept { return is_exceeded_; }
 
 private:
+    /// write(), where acceptance is all that is known, or without a limit.
+    [[nodiscard]] task<result<std::size_t>> write_elsewhere(any_stream& to,
+                                                            std::span<const const_buffer> from);
     /// write(), on a socket.
     [[nodiscard]] task<result<std::size_t>> write_on(int socket, any_stream& to,
                                                      std::span<const const_buffer> from);

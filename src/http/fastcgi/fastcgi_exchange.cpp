@@ -3,7 +3,6 @@
 #include "http/client/client_settings.hpp"
 #include "http/client/read_beside.hpp"
 
-#include <simplenet/coro/combinators.hpp>
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/http/errc.hpp>
 #include <simplenet/time/deadline.hpp>

@@ -66,6 +66,14 @@ protected:
         });
         return outcome;
     }
+    /// In memory, after the handshake: it holds 4 KiB that have not been read.
+    static task<tls_ends> small_connection() {
+        tls_ends ends =
+            connected(server_with("server"), client(), {.server_name = "localhost"}, 4096);
+        const handshake_errors errors = co_await shake_hands(ends);
+        EXPECT_FALSE(errors.client || errors.server);
+        co_return ends;
+    }
     static const_buffer bytes_of(std::string_view text) {
         return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
     }
@@ -163,11 +171,7 @@ TEST_P(client_tls_test, requests_share_a_connection_and_a_websocket_gets_its_own
 // the rest of the body, and the client for an answer.
 TEST_P(client_tls_test, a_body_has_left_only_when_it_is_not_just_sealed) {
     run([]() -> task<> {
-        const tls::context serving = server_with("server");
-        const tls::context trust = client();
-        tls_ends ends = connected(serving, trust, {.server_name = "localhost"}, 4096);
-        const handshake_errors errors = co_await shake_hands(ends);
-        EXPECT_FALSE(errors.client || errors.server);
+        tls_ends ends = co_await small_connection();
         any_stream to{std::move(ends.client)};
         const std::string body(40'000, 'b');
         http::detail::upload leaving{{.body = bytes_of(body), .is_secure = true}, 1min};
@@ -194,11 +198,7 @@ TEST_P(client_tls_test, a_body_has_left_only_when_it_is_not_just_sealed) {
 
 TEST_P(client_tls_test, a_head_that_waits_for_100_has_left) {
     run([]() -> task<> {
-        const tls::context serving = server_with("server");
-        const tls::context trust = client();
-        tls_ends ends = connected(serving, trust, {.server_name = "localhost"}, 4096);
-        const handshake_errors errors = co_await shake_hands(ends);
-        EXPECT_FALSE(errors.client || errors.server);
+        tls_ends ends = co_await small_connection();
         any_stream to{std::move(ends.client)};
         http::detail::upload leaving{{.head = std::string(40'000, 'h'),
                                       .body = bytes_of("body"),
@@ -229,11 +229,7 @@ TEST_P(client_tls_test, a_server_that_reads_nothing_is_late_after_one_limit) {
     options.clock = &clock;
     remake_loop(options);
     run([&]() -> task<> {
-        const tls::context serving = server_with("server");
-        const tls::context trust = client();
-        tls_ends ends = connected(serving, trust, {.server_name = "localhost"}, 4096);
-        const handshake_errors errors = co_await shake_hands(ends);
-        EXPECT_FALSE(errors.client || errors.server);
+        tls_ends ends = co_await small_connection();
         any_stream to{std::move(ends.client)};
         const std::string body(1'000'000, 'b');
         http::detail::upload leaving{{.body = bytes_of(body), .is_secure = true}, 1min};
