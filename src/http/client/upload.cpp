@@ -37,9 +37,11 @@ task<result<>> upload::run(any_stream& to) {
         if (!front_.empty() || (!body_.empty() && !awaits_continue_)) {
             const result<> sent = co_await send_some(to);
             if (!sent) co_return sent;
-        } else if (may_be_unsent_ && (awaits_continue_ || source_ended_)) {
-            const result<> sent = co_await send_some(to);
-            if (!sent) co_return sent;
+        } else if (may_be_unsent_) { // the source may wait for what the server says to it
+            if (!to.try_write_some(const_buffer{})) {
+                const result<> sent = co_await send_some(to);
+                if (!sent) co_return sent;
+            }
             may_be_unsent_ = false;
         } else if (is_held()) {
             co_return result<>{};

@@ -7,12 +7,15 @@
 #include <simplenet/http.hpp>
 #include <simplenet/runtime/event_loop_group.hpp>
 #include <simplenet/stream/any_stream.hpp>
+#include <simplenet/sync/async_event.hpp>
 #include <simplenet/testing/manual_clock.hpp>
 #include <simplenet/tls/errc.hpp>
 #include <simplenet/tls/stream.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -218,6 +221,57 @@ TEST_P(client_tls_test, a_head_that_waits_for_100_has_left) {
         const result<> sent = co_await leaving.run(to);
         EXPECT_TRUE(sent);
         EXPECT_TRUE(leaving.is_held());
+        co_await reading;
+    });
+}
+
+/// Gives a piece, and the end only after that has been read.
+class source_that_waits {
+public:
+    explicit source_that_waits(async_event& goes_on)
+        : goes_on_{goes_on} {}
+    task<result<std::size_t>> read_some(mutable_buffer into) {
+        if (left_ == 0) {
+            const result<> waited = co_await goes_on_.wait();
+            if (!waited) co_return fail(waited);
+            co_return fail(errc::end_of_stream);
+        }
+        const std::size_t count = std::min(into.size(), left_);
+        std::memset(into.data(), 'p', count);
+        left_ -= count;
+        co_return count;
+    }
+
+private:
+    async_event& goes_on_;
+    std::size_t left_ = 20'000;
+};
+
+// What a stop had left of a piece waited for the next one.
+TEST_P(client_tls_test, a_source_may_wait_for_what_it_has_given) {
+    run([]() -> task<> {
+        tls_ends ends = co_await small_connection();
+        any_stream to{std::move(ends.client)};
+        async_event has_come;
+        source_that_waits source{has_come};
+        http::detail::upload leaving{{.stream = source, .is_secure = true}, 1min};
+        task<result<>> first = leaving.run(to);
+        const result<> stopped = co_await with_timeout(std::move(first), 1ms);
+        EXPECT_FALSE(stopped);
+        EXPECT_NE(leaving.moved(), 0);
+
+        auto read = [](memory_stream& from, async_event& done) -> task<> {
+            std::string text(20'000, '\0');
+            const auto whole =
+                co_await async_read_exact(from, mutable_buffer{text.data(), text.size()});
+            EXPECT_TRUE(whole);
+            done.set();
+            std::array<std::byte, 100> rest;
+            static_cast<void>(co_await from.read_some(mutable_buffer{rest}));
+        };
+        auto reading = spawn(read(ends.server, has_come));
+        const result<> sent = co_await leaving.run(to);
+        EXPECT_TRUE(sent);
         co_await reading;
     });
 }
