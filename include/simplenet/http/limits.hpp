@@ -28,7 +28,8 @@ struct limits {
     std::size_t chunk_extensions = 1024;
     /// The connection is closed after so many.
     unsigned requests_per_connection = 0;
-    /// For a whole head: from the accept, later from its first byte. Then 408.
+    /// For a whole head: from the accept, or from the end of the TLS handshake, which has a limit
+    /// of its own; later from its first byte. Then 408.
     std::chrono::nanoseconds headers_within = std::chrono::seconds{20};
     /// Without a byte of the body while a handler waits for it. Then 408.
     std::chrono::nanoseconds body_idle = std::chrono::seconds{30};

@@ -629,9 +629,9 @@ constexpr key limits_keys[]{
         "A connection is closed after so many requests. 0: never."),
     limit_time<&limits::headers_within>(
         "headers_within",
-        "The time for a whole head: of the first request from the accept, of later "
-        "ones from their first byte; then 408. 0: no limit, as for all times "
-        "here but `last_request`."),
+        "The time for a whole head: of the first request from the accept, or from the end of the "
+        "TLS handshake, which has 10 s; of later ones from their first byte; then 408. 0: no "
+        "limit, as for all times here but `last_request`."),
     limit_time<&limits::body_idle>("body_idle", "The time without a byte of a body; then 408."),
     limit_time<&limits::keep_alive>(
         "keep_alive", "The time without a request on a connection; then it is closed."),

@@ -107,8 +107,9 @@ std::string reference_page() {
         "`\"1h\"`. A *size* is a number of bytes, or a text with a unit: `4096`, `\"8KiB\"`, "
         "`\"1MiB\"`, `\"1GiB\"`. A relative *path* begins at the directory of the file. "
         "*Addresses* "
-        "are written as `192.0.2.1` or `2001:db8::1`, *prefixes* as `10.0.0.0/8` or `fd00::/8`; a "
-        "*backend* is `host:port`, `[::1]:port` or `unix:/path`.\n";
+        "are written as `192.0.2.1` or `2001:db8::1`, *prefixes* as `10.0.0.0/8` or `fd00::/8`, "
+        "without bits behind the prefix; a *backend* is `host:port`, `[::1]:port` or "
+        "`unix:/path`.\n";
     for (const section* each : all_sections()) {
         page += "\n## " + heading_of(*each) + "\n\n" + form_of(*each) +
                 std::string{each->description} + "\n\n";

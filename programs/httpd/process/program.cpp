@@ -5,6 +5,7 @@
 #include "httpd/config/problem.hpp"
 #include "httpd/log/access_log.hpp"
 #include "httpd/log/error_log.hpp"
+#include "httpd/process/crowd_watch.hpp"
 #include "httpd/process/listener_set.hpp"
 #include "httpd/process/listening_sockets.hpp"
 #include "httpd/process/privileges.hpp"
@@ -18,17 +19,21 @@
 #include <simplenet/runtime/event_loop_group.hpp>
 #include <simplenet/runtime/run.hpp>
 #include <simplenet/runtime/signal_set.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -37,6 +42,7 @@
 #include <utility>
 #include <vector>
 
+#include <malloc.h>
 #include <unistd.h>
 
 namespace httpd {
@@ -177,6 +183,9 @@ private:
     void change_to(const configuration& next);
     [[nodiscard]] task<> end();
     [[nodiscard]] task<> cut_at_next_signal();
+    [[nodiscard]] task<> watch_crowds();
+    /// What malloc(3) keeps of the memory that a crowd needed goes back when the crowd has left.
+    void give_memory_back(crowd_watch& crowd);
     void announce();
     /// Those that have come or gone since the last call.
     void tell_addresses();
@@ -397,8 +406,35 @@ void program::act_on(int signal) {
     }
 }
 
+void program::give_memory_back(crowd_watch& crowd) {
+    std::size_t open = 0;
+    for (const listener_set::figures& each : listeners_.all_figures())
+        open += each.statistics.open;
+    if (!crowd.has_crowd_left(open)) return;
+    const std::uint64_t before = read_process_figures().resident_bytes;
+    // free(3) gives back only the end of a heap, and a single block there keeps all below it. Loops
+    // that need memory wait meanwhile.
+    ::malloc_trim(0);
+    errors_.write(log_level::info, "a crowd has left",
+                  {{"connections", open},
+                   {"resident_before", before},
+                   {"resident", read_process_figures().resident_bytes}});
+}
+
+task<> program::watch_crowds() {
+    constexpr std::chrono::seconds between_looks{5};
+    crowd_watch crowd;
+    while (const auto slept = co_await simplenet::async_sleep(between_looks)) {
+        try {
+            give_memory_back(crowd);
+        } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): next time
+        }
+    }
+}
+
 task<> program::attend() {
     announce();
+    simplenet::spawn(watch_crowds()); // ends with this loop
     notify_manager("READY=1");
     for (;;) {
         const result<int> number = co_await signals_.next();

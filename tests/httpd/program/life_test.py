@@ -552,6 +552,27 @@ class shortage_test(support.TestCase):
             self.assertEqual(get(server.port())[:2], (200, "front page"))
 
 
+class crowd_test(support.TestCase):
+    def come_and_leave(self, server, stay):
+        with contextlib.ExitStack() as crowd:
+            for _ in range(500):
+                client = crowd.enter_context(socket.create_connection(("127.0.0.1", server.port()), support.LIMIT))
+                client.sendall(b"GET / HTTP/1.1\r\n")
+            time.sleep(stay)
+            self.assertFalse(server.said("a crowd has left"), server.lines)
+
+    def test_memory_goes_back_when_a_crowd_has_left(self):
+        self.configure()
+        with self.start() as server:
+            # The program looks every 5 s, and sees only a crowd that is there when it looks.
+            for stay in (5.5, 10, 20):
+                self.come_and_leave(server, stay)
+                with contextlib.suppress(AssertionError):
+                    server.wait_for("info a crowd has left")
+                    break
+            self.assertTrue(server.said("info a crowd has left"), server.lines)
+
+
 class asking:
     """Asks for / again and again, on a new connection each time, until its block ends."""
 
