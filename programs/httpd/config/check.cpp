@@ -214,6 +214,13 @@ void check_actions(const site& site, problems& found) {
                       "`path_info` has no effect: nothing can follow " + quote(each.match.text) +
                           ", which is matched exactly",
                       severity::finding);
+        const bool appends =
+            each.action == route_action::redirect && each.match.kind == path_match::form::prefix;
+        if (appends && each.redirect.to.find('?') != std::string::npos)
+            found.add(place_of(each),
+                      "what `*` stands for would be appended to the query of " +
+                          quote(each.redirect.to),
+                      severity::finding);
         const unsigned status = each.answer.status;
         if (each.action == route_action::answer && (status == 204 || status == 304) &&
             !each.answer.body.empty())
@@ -222,6 +229,17 @@ void check_actions(const site& site, problems& found) {
                           " has no body, so `body` is lost",
                       severity::finding);
     }
+}
+
+void check_trusted(const site& site, problems& found) {
+    const bool everybody = std::ranges::any_of(
+        site.trusted.texts, [](const std::string& each) { return each.ends_with("/0"); });
+    if (everybody)
+        found.add(
+            site.where,
+            "`trusted` has everybody, so each client chooses the address that `allow`, `rate` "
+            "and the logs see",
+            severity::warning);
 }
 
 void check_headers(const site& site, problems& found) {
@@ -302,6 +320,7 @@ void check_configuration(const configuration& whole, problems& found) {
         check_redirects(each, found);
         check_actions(each, found);
         check_headers(each, found);
+        check_trusted(each, found);
     }
 }
 

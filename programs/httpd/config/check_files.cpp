@@ -128,7 +128,7 @@ void check_dates(const certificate& each, const certificate_facts& facts, proble
     const auto now = std::chrono::system_clock::now();
     const std::string name = "`certificate`: " + quote(each.certificate);
     if (facts.valid_until < now)
-        found.add(each.certificate_where, name + " has expired on " + date_of(facts.valid_until),
+        found.add(each.certificate_where, name + " expired on " + date_of(facts.valid_until),
                   severity::warning);
     else if (facts.valid_until < now + std::chrono::days{14})
         found.add(each.certificate_where, name + " expires on " + date_of(facts.valid_until),
@@ -149,7 +149,12 @@ void check_choice(const tls_options& tls, const std::vector<certificate_facts>& 
                                           std::ranges::find(other.names, name) != other.names.end();
                                });
         };
-        if (std::ranges::all_of(facts[i].names, taken))
+        if (facts[i].names.empty())
+            found.add(tls.certificates[i].certificate_where,
+                      "`certificate`: nothing chooses " + quote(tls.certificates[i].certificate) +
+                          ": it has no DNS name (subjectAltName)",
+                      severity::finding);
+        else if (std::ranges::all_of(facts[i].names, taken))
             found.add(tls.certificates[i].certificate_where,
                       "`certificate`: nothing chooses " + quote(tls.certificates[i].certificate) +
                           ": those before it have all of its names",

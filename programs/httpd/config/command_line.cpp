@@ -113,14 +113,13 @@ command_line parse_command_line(int count, const char* const* arguments) {
         ->check(CLI::Range(0U, 1024U));
     app.add_flag("--pin", line.pin, "Each worker stays on a CPU of its own");
     std::string backend = "automatic";
-    app.add_option("--backend", backend, "How the program waits for the kernel")
+    app.add_option("--backend", backend, "The interface of the kernel that the program waits by")
         ->check(CLI::IsMember({"automatic", "epoll", "io_uring"}));
     auto* const check_flag = app.add_flag(
         "--check", check, "Says what is wrong with the configuration; exit 2 if anything is");
-    app.add_flag("--print-config", print, "Prints the configuration as it counts")
+    app.add_flag("--print-config", print, "Prints the configuration with all defaults")
         ->excludes(check_flag);
-    app.add_flag("--reference", reference, "Prints the reference of the configuration")
-        ->group(""); // for the page of the documentation
+    app.add_flag("--reference", reference, "Prints the reference of the configuration");
     app.set_version_flag("--version", "simplenet-httpd " SIMPLENET_HTTPD_VERSION);
 
     try {

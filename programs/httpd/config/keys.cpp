@@ -273,8 +273,8 @@ constexpr key rate_keys[]{
      .maximum = 1'000'000'000,
      .needs = only_requests,
      .description =
-         "How many may come ahead of their time. A page asks for its files at once. A reload "
-         "begins anew."},
+         "How many may come at once beyond that: at least the number of files of a page. A reload "
+         "begins to count anew."},
 };
 
 constexpr key redirect_keys[]{
@@ -282,8 +282,9 @@ constexpr key redirect_keys[]{
      .type = value_type::redirect_to,
      .stored = stored_in<&redirection::to>(),
      .required = true,
-     .description = "A path, or an absolute URL. What the `*` of `match` stands for is appended, "
-                    "and the query is kept."},
+     .description = "A path, or an absolute URL. What the `*` of `match` stands for is appended as "
+                    "it is, so both end in a slash as a rule. The query is kept; with a query in "
+                    "`to`, it follows that one."},
     {.name = "status",
      .type = value_type::status,
      .stored = stored_in<&redirection::status>(),
@@ -304,7 +305,8 @@ constexpr key answer_keys[]{
     {.name = "type",
      .type = value_type::header_text,
      .stored = stored_in<&fixed_answer::type>(),
-     .description = "The field Content-Type."},
+     .description = "The field Content-Type. For text beyond ASCII name its encoding: "
+                    "`text/plain; charset=utf-8`."},
     {.name = "body",
      .type = value_type::text,
      .stored = stored_in<&fixed_answer::body>(),
@@ -317,11 +319,12 @@ constexpr section make_section(std::string_view name, std::string_view descripti
     return {name, description, keys, default_in<Object>};
 }
 
-constexpr section compress_section = make_section<compression>(
-    "compress",
-    "Compression of a site's answers. Files that stand beside the file as `name.br` or "
-    "`name.gz` cost less, see `precompressed`.",
-    compress_keys);
+constexpr section compress_section =
+    make_section<compression>("compress",
+                              "Compression of a site's answers, those of backends as well. Files "
+                              "that stand beside the file as `name.br` or "
+                              "`name.gz` cost less, see `precompressed`.",
+                              compress_keys);
 constexpr section auth_section = make_section<authentication>(
     "auth",
     "Clients need a name and a password (Basic, RFC 7617); without them they get 401. Use it with "
@@ -351,7 +354,9 @@ constexpr key route_keys[]{
      .group = "action",
      .description = "Requests go to a FastCGI server, such as `unix:/run/php/php-fpm.sock`. Of "
                     "several, the one with the fewest requests for its weight. Scripts are files "
-                    "whose names end in `.php`; everything else gets 404."},
+                    "whose names end in `.php`; everything else gets 404. Where the site has no "
+                    "`root` and the route no `script_root`, the backend is an application without "
+                    "files: it gets each path as PATH_INFO."},
     {.name = "proxy",
      .type = value_type::backends,
      .stored = action_in<route_action::proxy, &route::backends>(),
@@ -402,8 +407,8 @@ constexpr key route_keys[]{
      .type = value_type::url_path,
      .stored = action_in<route_action::fallback, &route::fallback>(),
      .group = "action",
-     .description = "Where there is no file, this path is routed instead, once: if it leads to a "
-                    "fallback again, its file is served."},
+     .description = "Where there is no file, this path is routed instead. Once only: a second "
+                    "fallback is not followed."},
     {.name = "allow",
      .type = value_type::addresses,
      .stored = stored_in<&route::allow>(),
@@ -462,8 +467,9 @@ constexpr key site_keys[]{
     {.name = "root",
      .type = value_type::file,
      .stored = stored_in<&site::root, &site::root_where>(),
-     .description = "The directory whose files are served. Nothing outside of it ever is. Empty: "
-                    "no files."},
+     .description = "The directory whose files are served. Nothing outside of it ever is. Names "
+                    "that end in `.php`, `.phtml` or `.phar` are not served as files; without a "
+                    "route for them they are 404. Empty: no files."},
     {.name = "index",
      .type = value_type::names,
      .stored = stored_in<&site::index>(),
@@ -506,7 +512,8 @@ constexpr key site_keys[]{
      .stored = stored_in<&site::error_pages>(),
      .description =
          "Files whose content is the body of an answer with a status of 400 to 599, such "
-         "as `{ 404 = \"/404.html\" }`; paths beneath the root."},
+         "as `{ 404 = \"/404.html\" }`; paths beneath the root. Not for requests that are refused "
+         "before a site is chosen (400, 414, 417, 421, 431, 505), and not for `answer`."},
     {.name = "trusted",
      .type = value_type::addresses,
      .stored = stored_in<&site::trusted>(),
@@ -623,7 +630,7 @@ constexpr key limits_keys[]{
                               "The body, where a site has no limit of its own; a larger one gets "
                               "413. 0: unlimited."),
     limit_size<&limits::chunk_extensions>("chunk_extensions", 0, kib* kib,
-                                          "The extensions of one chunk."),
+                                          "The extensions of one chunk; more get 400."),
     limit_count<&limits::requests_per_connection>(
         "requests_per_connection", 0, std::numeric_limits<unsigned>::max(),
         "A connection is closed after so many requests. 0: never."),

@@ -1,5 +1,6 @@
 #include "httpd/config/print.hpp"
 
+#include "httpd/config/expected.hpp"
 #include "httpd/config/keys.hpp"
 #include "httpd/config/values.hpp"
 

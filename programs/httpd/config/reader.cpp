@@ -1,6 +1,7 @@
 #include "httpd/config/reader.hpp"
 
 #include "httpd/config/check.hpp"
+#include "httpd/config/expected.hpp"
 #include "httpd/config/keys.hpp"
 #include "httpd/config/nginx_words.hpp"
 #include "httpd/config/syntax.hpp"
@@ -65,13 +66,19 @@ private:
             known.push_back(each.name);
         if (const auto here = counterpart_of(given.key))
             text += "; this directive of nginx is " + named(*here, section) + " here";
-        else if (const std::string_view meant = closest(given.key, known); !meant.empty())
-            text += "; did you mean " + code(meant) + "?";
-        else if (const httpd::section* other = owner_of(given.key))
-            text += "; it is one of " + title_of(*other);
         else
-            text += "; its keys are " + listed(known);
+            text += suggestion(given.key, known);
         found_.add(given.where, std::move(text));
+    }
+
+    static std::string suggestion(std::string_view given, std::span<const std::string_view> known) {
+        const httpd::section* const other = owner_of(given);
+        const std::string_view meant = closest(given, known);
+        if (other == nullptr && meant.empty()) return "; its keys are " + listed(known);
+        const std::string there = other == nullptr ? "" : "of " + title_of(*other);
+        if (meant.empty()) return "; it is one " + there;
+        if (other == nullptr) return "; did you mean " + code(meant) + "?";
+        return "; did you mean " + code(meant) + ", or " + code(given) + ' ' + there + '?';
     }
 
     static std::string named(const counterpart& here, const section& within) {

@@ -24,13 +24,4 @@ namespace httpd {
 /// An object of a section without tables in it, in one line. Null: one of defaults.
 [[nodiscard]] std::string format_table_of(const section& section, const void* object);
 
-/// What may be written, with an article: "an integer from 0 to 1024".
-[[nodiscard]] std::string expected_value(const key& key);
-
-/// What may be written, for the column of the reference: "integer, 0 to 1024".
-[[nodiscard]] std::string type_of(const key& key);
-
-/// An example of a correct value, in TOML.
-[[nodiscard]] std::string example_of(const key& key);
-
 } // namespace httpd

@@ -1,9 +1,9 @@
 #pragma once
 // Configurations for tests: the shortest ones that are correct, and with one key added.
 
+#include "httpd/config/expected.hpp"
 #include "httpd/config/keys.hpp"
 #include "httpd/config/reader.hpp"
-#include "httpd/config/values.hpp"
 
 #include <map>
 #include <string>

@@ -173,7 +173,7 @@ TEST_F(httpd_files_test, a_key_of_another_certificate_is_refused) {
 TEST_F(httpd_files_test, a_certificate_that_has_expired_is_a_warning) {
     EXPECT_THAT(told("root = \"www\"\n", "tls = " + pair("expired") + '\n'),
                 AllOf(HasSubstr("site.toml:3:23: warning: `certificate`: "),
-                      HasSubstr("expired.pem\" has expired on 2020-01-02\n")));
+                      HasSubstr("expired.pem\" expired on 2020-01-02\n")));
     EXPECT_THAT(told("root = \"www\"\n", "tls = " + pair("future") + '\n'),
                 HasSubstr("future.pem\" is not valid before 2045-01-01\n"));
 }
@@ -182,6 +182,9 @@ TEST_F(httpd_files_test, a_certificate_that_nothing_chooses_is_found) {
     EXPECT_THAT(
         told("root = \"www\"\n", "tls = [" + pair("server") + ", " + pair("revoked") + "]\n"),
         HasSubstr("revoked.pem\": those before it have all of its names\n"));
+    EXPECT_THAT(
+        told("root = \"www\"\n", "tls = [" + pair("server") + ", " + pair("nameless") + "]\n"),
+        HasSubstr("nameless.pem\": it has no DNS name (subjectAltName)\n"));
 }
 
 TEST_F(httpd_files_test, files_that_are_no_certificates_are_refused) {
