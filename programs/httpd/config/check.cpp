@@ -118,13 +118,16 @@ void check_reach(const site& site, problems& found) {
     }
 }
 
+bool has_backend(const route& of) {
+    return of.action == route_action::fastcgi || of.action == route_action::proxy;
+}
+
 // `location /app/` of nginx takes all paths below; here a star says so.
 void check_directories(const site& site, problems& found) {
     for (const route& each : site.routes) {
-        const bool to_backend =
-            each.action == route_action::fastcgi || each.action == route_action::proxy;
         const path_match& match = each.match;
-        if (!to_backend || match.kind != path_match::form::exact || !match.text.ends_with('/'))
+        if (!has_backend(each) || match.kind != path_match::form::exact ||
+            !match.text.ends_with('/'))
             continue;
         const bool has_rest = std::ranges::any_of(site.routes, [&](const route& other) {
             return other.match.kind == path_match::form::prefix && other.match.text == match.text;
@@ -134,6 +137,28 @@ void check_directories(const site& site, problems& found) {
                   quote(match.text) + " takes this path only; what is below it is taken by " +
                       quote(match.text + '*'),
                   severity::warning);
+    }
+}
+
+// nginx redirects `/app` to `/app/` before a backend; here it is a path of another route, and many
+// applications answer both alike.
+void check_guards(const site& site, problems& found) {
+    const auto has_guard = [](const route& of) {
+        return of.allow || of.deny || (of.auth && !of.auth->file.empty());
+    };
+    for (const route& each : site.routes) {
+        const path_match& match = each.match;
+        if (!has_backend(each) || !has_guard(each) || match.kind != path_match::form::prefix ||
+            match.text.size() < 2)
+            continue;
+        const std::string bare = match.text.substr(0, match.text.size() - 1);
+        const route* const other = route_of(site, bare);
+        if (other == nullptr || !has_backend(*other) || has_guard(*other)) continue;
+        found.add(match.where,
+                  quote(bare) + " is not guarded as " + quote(to_text(match)) +
+                      " is: it goes to the backend of " + quote(to_text(other->match)) +
+                      "; add a route for it, such as a redirection",
+                  severity::finding);
     }
 }
 
@@ -317,6 +342,7 @@ void check_configuration(const configuration& whole, problems& found) {
     for (const site& each : whole.sites) {
         check_reach(each, found);
         check_directories(each, found);
+        check_guards(each, found);
         check_redirects(each, found);
         check_actions(each, found);
         check_headers(each, found);

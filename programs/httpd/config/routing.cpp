@@ -1,6 +1,8 @@
 #include "httpd/config/routing.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <vector>
 
 namespace httpd {
 
@@ -43,6 +45,49 @@ const route* route_of(const site& site, std::string_view path) noexcept {
         if (first == nullptr) first = &each;
     }
     return first;
+}
+
+namespace {
+
+constexpr std::string_view encoded_slash = "%2F";
+
+bool is_read_in_two_ways(std::string_view path) noexcept {
+    return path.find_first_of("\\;") != std::string_view::npos ||
+           path.find(encoded_slash) != std::string_view::npos;
+}
+
+/// The path as a backend may read it that takes most for a slash.
+std::string read_freely(std::string_view path) {
+    std::vector<std::string_view> segments;
+    bool ends_in_slash = false;
+    while (!path.empty()) {
+        const std::size_t end =
+            std::min({path.find('/'), path.find('\\'), path.find(encoded_slash), path.size()});
+        const std::string_view segment = path.substr(0, std::min(end, path.find(';')));
+        const std::size_t slash = path.substr(end).starts_with('%') ? encoded_slash.size() : 1;
+        ends_in_slash = end < path.size();
+        path.remove_prefix(std::min(path.size(), end + slash));
+        if (segment == "..") {
+            if (!segments.empty()) segments.pop_back();
+            ends_in_slash = true;
+        } else if (segment == ".") {
+            ends_in_slash = true;
+        } else if (!segment.empty()) {
+            segments.push_back(segment);
+        }
+    }
+    std::string read;
+    for (const std::string_view each : segments)
+        read.append("/").append(each);
+    if (ends_in_slash || read.empty()) read += '/';
+    return read;
+}
+
+} // namespace
+
+bool may_mean_another_route(const site& site, const route& taken, std::string_view path) {
+    if (!is_read_in_two_ways(path) || is_read_in_two_ways(taken.match.text)) return false;
+    return route_of(site, read_freely(path)) != &taken;
 }
 
 std::string_view wildcard_of(const path_match& match, std::string_view path) noexcept {

@@ -22,6 +22,13 @@ namespace httpd {
 /// Linear in the number of routes.
 [[nodiscard]] const route* route_of(const site& site, std::string_view path) noexcept;
 
+/// Whether a backend may take the path for one of another route than `taken`, which takes it here.
+/// Many backends decode a path before they split it, so `%2F` separates segments there, and some
+/// take a backslash for a slash, or drop what follows a `;` in a segment: what the other route asks
+/// of a client would be asked of nobody. False where the match of `taken` has such a character.
+[[nodiscard]] bool may_mean_another_route(const site& site, const route& taken,
+                                          std::string_view path);
+
 /// What the `*` of a match that takes the path stands for, without a slash at its front; empty for
 /// an exact match.
 [[nodiscard]] std::string_view wildcard_of(const path_match& match, std::string_view path) noexcept;

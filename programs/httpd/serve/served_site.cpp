@@ -207,6 +207,8 @@ answering served_site::serve(request& asked, response& answer, const arrival& by
                              : redirect_to_https(*by.https_port, asked, answer);
     const served_route& to = route_for(asked.path());
     prepare(to, asked, answer);
+    if (to.has_backend() && may_mean_another_route(is_, *to.is, asked.path()))
+        return answer_error(404, asked, answer);
     // Without a coroutine of its own.
     if (to.guard.is_open()) return act(to, asked, answer, 0);
     return serve_guarded(to, asked, answer);

@@ -58,6 +58,24 @@ TEST(httpd_routing_test, a_suffix_is_that_of_the_whole_path) {
     EXPECT_EQ(taken(site, "/x.PHP"), "none");
 }
 
+// To a backend that reads paths more freely.
+TEST(httpd_routing_test, a_path_that_may_be_one_of_another_route_is_noticed) {
+    const site site = site_with({"/admin/*", "/a%2Fb", "*.php", "/*"});
+    const auto may = [&site](std::string_view path) {
+        return may_mean_another_route(site, *route_of(site, path), path);
+    };
+
+    for (const std::string_view each :
+         {"/admin%2Fx", "/admin%2F", "/x%2F..%2Fadmin/y", "/x/..%2F..%2Fadmin%2F", "/admin\\x",
+          "/admin;a=b/x", "/..;/admin/x", "/.%2Fadmin/x", "/%2Fadmin%2F%2F", "/admin/..%2Fx",
+          "/x.php;y", "/admin%2Fx.php"})
+        EXPECT_TRUE(may(each)) << each;
+    for (const std::string_view each :
+         {"/", "/admin/x", "/admin/a%2Fb", "/group%2Fname", "/a%2Fb", "/a;b/c", "/admin/x;y",
+          "/x%2Fy.php", "/administrator%2Fx", "/x%2F..%2Fadmin", "/admin;x"})
+        EXPECT_FALSE(may(each)) << each;
+}
+
 TEST(httpd_routing_test, the_wildcard_is_what_the_star_stands_for) {
     EXPECT_EQ(wildcard_of(*parse_match("/old/*"), "/old/a/b"), "a/b");
     EXPECT_EQ(wildcard_of(*parse_match("/old/*"), "/old/"), "");

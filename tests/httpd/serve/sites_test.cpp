@@ -379,6 +379,19 @@ TEST_P(sites_test, a_backend_that_cannot_be_reached_is_502_with_the_page_of_the_
     EXPECT_THAT(answer, EndsWith("come again"));
 }
 
+TEST_P(sites_test, an_encoded_slash_leads_around_no_password) {
+    write("users", "");
+    serve_sites("[[site]]\nroot = \"$\"\n"
+                "[[site.route]]\nmatch = \"/admin/*\"\nproxy = \"unix:$none\"\n"
+                "auth = { realm = \"x\", file = \"$users\" }\n"
+                "[[site.route]]\nmatch = \"/*\"\nproxy = \"unix:$none\"\n");
+
+    EXPECT_THAT(ask_for("/admin/x"), has_status(401));
+    for (const std::string_view each : {"/admin%2Fx", "/%61dmin%2fx", "/x%2F..%2Fadmin/x"})
+        EXPECT_THAT(ask_for(each), has_status(404)) << each;
+    EXPECT_THAT(ask_for("/other%2Fx"), has_status(502)); // it is passed on
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, sites_test, simplenet::testing::all_backends,
                          simplenet::testing::backend_name);
 
