@@ -158,13 +158,21 @@ void backend_connections::arm_closing() noexcept {
     using simplenet::detail::run_queue;
     using simplenet::detail::timed_queue;
     auto* const queue = static_cast<timed_queue*>(run_queue::current());
-    if (closing_.armed() || queue == nullptr) return;
+    if (queue == nullptr) return;
     const auto end_of_time = clock::time_point::max();
     auto first = end_of_time;
     for (const backend_pool& each : to_)
         if (!each.idle.empty()) first = std::min(first, each.idle.front().since);
-    if (first != end_of_time)
-        closing_.arm(queue->timers, idle_ < end_of_time - first ? first + idle_ : end_of_time);
+    if (first == end_of_time) return;
+    const auto at = idle_ < end_of_time - first ? first + idle_ : end_of_time;
+    if (closing_.armed()) {
+        // A timer that stayed until it is due would be the processor's next one for the last
+        // milliseconds: the kernel would program the hardware for it whenever this loop sleeps, and
+        // again when it wakes.
+        if (at - closing_.deadline() < idle_ / 8) return;
+        closing_.stop();
+    }
+    closing_.arm(queue->timers, at);
 }
 
 void backend_connections::arm_looking() noexcept {
