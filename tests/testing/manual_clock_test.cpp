@@ -117,6 +117,17 @@ TEST_P(manual_clock_test, an_interval_uses_it) {
     });
 }
 
+TEST_P(manual_clock_test, an_interval_does_not_drift_with_the_work_between_its_ticks) {
+    run([&]() -> task<> {
+        interval every{20min};
+        for (int ticks = 1; ticks <= 4; ++ticks) {
+            EXPECT_TRUE(co_await every.next());
+            expect_at(ticks * 20min);
+            EXPECT_TRUE(co_await async_sleep(5min));
+        }
+    });
+}
+
 TEST_P(manual_clock_test, can_be_advanced_by_hand) {
     clock.set_automatic(false);
     bool over = false;
