@@ -256,7 +256,6 @@ TEST_P(sleep_test, an_interval_ticks_at_multiples_of_its_period_after_its_constr
     });
 }
 
-// An interval that drifts would need five periods and five times the work.
 TEST_P(sleep_test, an_interval_skips_the_ticks_that_were_missed) {
     run([]() -> task<> {
         interval every{3ms};

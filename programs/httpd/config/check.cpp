@@ -118,15 +118,11 @@ void check_reach(const site& site, problems& found) {
     }
 }
 
-bool has_backend(const route& of) {
-    return of.action == route_action::fastcgi || of.action == route_action::proxy;
-}
-
 // `location /app/` of nginx takes all paths below; here a star says so.
 void check_directories(const site& site, problems& found) {
     for (const route& each : site.routes) {
         const path_match& match = each.match;
-        if (!has_backend(each) || match.kind != path_match::form::exact ||
+        if (!each.has_backend() || match.kind != path_match::form::exact ||
             !match.text.ends_with('/'))
             continue;
         const bool has_rest = std::ranges::any_of(site.routes, [&](const route& other) {
@@ -148,12 +144,12 @@ void check_guards(const site& site, problems& found) {
     };
     for (const route& each : site.routes) {
         const path_match& match = each.match;
-        if (!has_backend(each) || !has_guard(each) || match.kind != path_match::form::prefix ||
+        if (!each.has_backend() || !has_guard(each) || match.kind != path_match::form::prefix ||
             match.text.size() < 2)
             continue;
         const std::string bare = match.text.substr(0, match.text.size() - 1);
         const route* const other = route_of(site, bare);
-        if (other == nullptr || !has_backend(*other) || has_guard(*other)) continue;
+        if (other == nullptr || !other->has_backend() || has_guard(*other)) continue;
         found.add(match.where,
                   quote(bare) + " is not guarded as " + quote(to_text(match)) +
                       " is: it goes to the backend of " + quote(to_text(other->match)) +

@@ -93,8 +93,7 @@ void check_temporary_directory(const configuration& whole, problems& found) {
     if (error == 0 && ::access(directory.c_str(), W_OK | X_OK) == 0) return;
     const std::string why = std::system_category().message(error != 0 ? error : errno);
     for (const site& each : whole.sites) {
-        const auto gateway = std::ranges::find_if(
-            each.routes, [](const route& one) { return !one.backends.empty(); });
+        const auto gateway = std::ranges::find_if(each.routes, &route::has_backend);
         if (gateway == each.routes.end()) continue;
         found.add(gateway->where,
                   "no temporary files can be made in " + quote(directory) + " (TMPDIR): " + why +

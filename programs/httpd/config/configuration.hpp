@@ -172,6 +172,10 @@ struct route {
     /// The site's, but for those that have a name that is given here, and then those given here.
     std::vector<header> headers;
     position where; ///< Of the table.
+
+    [[nodiscard]] bool has_backend() const noexcept {
+        return action == route_action::fastcgi || action == route_action::proxy;
+    }
 };
 
 enum class symlinks : std::uint8_t { beneath, never };

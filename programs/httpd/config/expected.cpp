@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -20,6 +19,9 @@ std::string range_of(const key& key, std::string (*format)(std::uint64_t)) {
 
 std::string plain_number(std::uint64_t number) {
     return std::to_string(number);
+}
+std::string plain_text(std::string_view text) {
+    return std::string{text};
 }
 std::string as_duration(std::uint64_t number) {
     return format_duration(std::chrono::nanoseconds{static_cast<std::int64_t>(number)});
@@ -93,12 +95,7 @@ type_text text_of(value_type type) {
 } // namespace
 
 std::string listed(std::span<const std::string_view> choices) {
-    std::string text;
-    for (std::size_t i = 0; i < choices.size(); ++i) {
-        if (i > 0) text += i + 1 == choices.size() ? " or " : ", ";
-        text += quote(choices[i]);
-    }
-    return text;
+    return joined(choices, "or", quote);
 }
 
 std::string range_of(const key& key) {
@@ -109,15 +106,9 @@ std::string range_of(const key& key) {
         return range_of(key, format_size);
     case value_type::duration:
         return range_of(key, as_duration);
-    case value_type::status: {
+    case value_type::status:
         if (key.choices.empty()) return range_of(key, plain_number);
-        std::string text;
-        for (std::size_t i = 0; i < key.choices.size(); ++i) {
-            if (i > 0) text += i + 1 == key.choices.size() ? " or " : ", ";
-            text += key.choices[i];
-        }
-        return text;
-    }
+        return joined(key.choices, "or", plain_text);
     case value_type::choice:
         return listed(key.choices);
     default:

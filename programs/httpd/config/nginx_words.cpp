@@ -50,7 +50,7 @@ constexpr std::array directives{
     word{"ssl_client_certificate", {"tls", "client_ca"}},
     word{"ssl_protocols", {"tls", "minimum"}},
     word{"ssl_verify_client", {"tls", "client_ca"}},
-    word{"stub_status", {"[status]", "address"}},
+    word{"stub_status", {"[status]", "address"}}, // the name of nginx's module
     word{"try_files", {"[[site.route]]", "fallback"}},
     word{"upstream", {"[[site.route]]", "proxy"}},
     word{"worker_cpu_affinity", {"", "pin"}},

@@ -74,7 +74,8 @@ private:
     static std::string suggestion(std::string_view given, std::span<const std::string_view> known) {
         const httpd::section* const other = owner_of(given);
         const std::string_view meant = closest(given, known);
-        if (other == nullptr && meant.empty()) return "; its keys are " + listed(known);
+        if (other == nullptr && meant.empty())
+            return "; its keys are " + joined(known, "and", code);
         const std::string there = other == nullptr ? "" : "of " + title_of(*other);
         if (meant.empty()) return "; it is one " + there;
         if (other == nullptr) return "; did you mean " + code(meant) + "?";
@@ -92,15 +93,6 @@ private:
         for (const section* each : all_sections())
             if (each->find(name) != nullptr) return each;
         return nullptr;
-    }
-
-    static std::string listed(std::span<const std::string_view> names) {
-        std::string text;
-        for (std::size_t i = 0; i < names.size(); ++i) {
-            if (i > 0) text += i + 1 == names.size() ? " and " : ", ";
-            text += code(names[i]);
-        }
-        return text;
     }
 
     void missing(const section& section, const key& key, position where) {

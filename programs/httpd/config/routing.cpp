@@ -52,8 +52,8 @@ namespace {
 constexpr std::string_view encoded_slash = "%2F";
 
 bool is_read_in_two_ways(std::string_view path) noexcept {
-    return path.find_first_of("\\;") != std::string_view::npos ||
-           path.find(encoded_slash) != std::string_view::npos;
+    constexpr auto none = std::string_view::npos;
+    return path.find(';') != none || path.find('\\') != none || path.find(encoded_slash) != none;
 }
 
 /// The path as a backend may read it that takes most for a slash.

@@ -161,6 +161,19 @@ std::string quote(std::string_view text) {
     return result;
 }
 
+std::string joined(std::span<const std::string_view> texts, std::string_view last,
+                   std::string (*format)(std::string_view)) {
+    std::string all;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        if (i > 0 && i + 1 == texts.size())
+            all.append(" ").append(last).append(" ");
+        else if (i > 0)
+            all += ", ";
+        all += format(texts[i]);
+    }
+    return all;
+}
+
 std::optional<std::string> without_bits_behind(std::string_view text) {
     const std::size_t slash = text.find('/');
     const auto address = simplenet::ip_address::parse(text.substr(0, slash));

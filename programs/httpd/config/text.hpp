@@ -44,6 +44,10 @@ parse_duration(std::string_view text) noexcept;
 /// escaped, so that it is safe to print.
 [[nodiscard]] std::string quote(std::string_view text);
 
+/// "a, b or c", for `last` "or" and texts as `format` makes them.
+[[nodiscard]] std::string joined(std::span<const std::string_view> texts, std::string_view last,
+                                 std::string (*format)(std::string_view));
+
 /// The prefix that `text` means if there are bits behind it: 10.0.0.0/8 for 10.0.0.1/8.
 ///
 /// @pre `text` is an address or a prefix.

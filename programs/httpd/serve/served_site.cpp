@@ -207,8 +207,6 @@ answering served_site::serve(request& asked, response& answer, const arrival& by
                              : redirect_to_https(*by.https_port, asked, answer);
     const served_route& to = route_for(asked.path());
     prepare(to, asked, answer);
-    if (to.has_backend() && may_mean_another_route(is_, *to.is, asked.path()))
-        return answer_error(404, asked, answer);
     // Without a coroutine of its own.
     if (to.guard.is_open()) return act(to, asked, answer, 0);
     return serve_guarded(to, asked, answer);
@@ -238,6 +236,11 @@ answering served_site::act(const served_route& to, request& asked, response& ans
                            unsigned rerouted) const {
     const auto size = asked.content_length();
     if (to.body != 0 && size && *size > to.body) return answer_error(413, asked, answer);
+    // Behind a fallback, too, an application gets the client's own path, as REQUEST_URI.
+    const bool leads_on =
+        to.is != nullptr && (to.is->has_backend() || to.action() == route_action::fallback);
+    if (leads_on && rerouted == 0 && may_mean_another_route(is_, *to.is, asked.path()))
+        return answer_error(404, asked, answer);
     switch (to.action()) {
     case route_action::files:
         return serve_files(to, asked, answer, rerouted);

@@ -90,9 +90,6 @@ private:
         [[nodiscard]] route_action action() const noexcept {
             return is == nullptr ? route_action::files : is->action;
         }
-        [[nodiscard]] bool has_backend() const noexcept {
-            return action() == route_action::fastcgi || action() == route_action::proxy;
-        }
     };
 
     /// Of the site, or of `over` and the site.

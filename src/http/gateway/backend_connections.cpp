@@ -150,7 +150,13 @@ void backend_connections::give_back(const backend_lease& at, backend_connection 
     backend_pool& to = to_[at.index()];
     if (idle(at.index()) >= keep_) return;
     if (to.borrowing != 0) return connection.give_back(); // whoever waits longest gets it
-    to.idle.push_back({std::move(connection), simplenet::detail::timed_queue::present()});
+    const auto now = simplenet::detail::timed_queue::present();
+    to.idle.push_back({std::move(connection), now});
+    // A timer that stayed until it is due would be the processor's next one for the last
+    // milliseconds: the kernel would program the hardware for it whenever this loop sleeps, and
+    // again when it wakes.
+    if (closing_.armed() && closing_.deadline() - now >= idle_ - idle_ / 8) return;
+    closing_.stop();
     arm_closing();
 }
 
@@ -164,15 +170,7 @@ void backend_connections::arm_closing() noexcept {
     for (const backend_pool& each : to_)
         if (!each.idle.empty()) first = std::min(first, each.idle.front().since);
     if (first == end_of_time) return;
-    const auto at = idle_ < end_of_time - first ? first + idle_ : end_of_time;
-    if (closing_.armed()) {
-        // A timer that stayed until it is due would be the processor's next one for the last
-        // milliseconds: the kernel would program the hardware for it whenever this loop sleeps, and
-        // again when it wakes.
-        if (at - closing_.deadline() < idle_ / 8) return;
-        closing_.stop();
-    }
-    closing_.arm(queue->timers, at);
+    closing_.arm(queue->timers, idle_ < end_of_time - first ? first + idle_ : end_of_time);
 }
 
 void backend_connections::arm_looking() noexcept {

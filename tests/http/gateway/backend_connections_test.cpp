@@ -173,6 +173,24 @@ TEST_P(backend_connections_test, a_connection_that_was_idle_too_long_is_closed) 
     });
 }
 
+// A timer that is due soon makes each sleep of the loop dearer.
+TEST_P(backend_connections_test, the_timer_of_idle_connections_moves_with_them) {
+    run([&]() -> task<> {
+        listen();
+        backend_connections connections{set_, {.idle = 1s}};
+        const backend_lease lease = lease_of(*set_);
+        auto one = or_throw(co_await connections.borrow(lease, wait_));
+        connections.give_back(lease, std::move(one));
+        const auto before = event_loop::current()->next_timer();
+        co_await async_sleep(200ms);
+        auto again = or_throw(co_await connections.borrow(lease, wait_));
+        connections.give_back(lease, std::move(again));
+        const auto after = event_loop::current()->next_timer();
+
+        EXPECT_GE(after.value() - before.value(), 150ms);
+    });
+}
+
 TEST_P(backend_connections_test, a_new_connection_replaces_those_that_are_kept) {
     run([&]() -> task<> {
         listen();

@@ -392,6 +392,21 @@ TEST_P(sites_test, an_encoded_slash_leads_around_no_password) {
     EXPECT_THAT(ask_for("/other%2Fx"), has_status(502)); // it is passed on
 }
 
+// The application behind a fallback is told what the client has asked for.
+TEST_P(sites_test, an_encoded_slash_leads_around_no_password_by_a_fallback) {
+    write("users", "");
+    write("all", "the application");
+    serve_sites("[[site]]\nroot = \"$\"\n"
+                "[[site.route]]\nmatch = \"/admin/*\"\nfallback = \"/all\"\n"
+                "auth = { realm = \"x\", file = \"$users\" }\n"
+                "[[site.route]]\nmatch = \"/all\"\n"
+                "[[site.route]]\nmatch = \"/*\"\nfallback = \"/all\"\n");
+
+    EXPECT_THAT(ask_for("/admin/x"), has_status(401));
+    EXPECT_THAT(ask_for("/admin%2Fx"), has_status(404));
+    EXPECT_THAT(ask_for("/other%2Fx"), EndsWith("the application"));
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, sites_test, simplenet::testing::all_backends,
                          simplenet::testing::backend_name);
 
