@@ -346,7 +346,9 @@ constexpr key route_keys[]{
          "Which paths the route takes: `/path` that path, `/path/*` all paths below it, `*.suffix` "
          "all paths that end in `.suffix`. An exact match comes first; else the first route "
          "of the file that matches. Paths are compared normalised: decoded once, without "
-         "empty and dot segments; an encoded slash stays `%2F`."},
+         "empty and dot segments; an encoded slash stays `%2F`. Where the route has a backend or a "
+         "fallback, a path that a backend may take for one of another route is 404, such as "
+         "`/admin%2Fx` beside `/admin/*`."},
     {.name = "fastcgi",
      .type = value_type::backends,
      .stored = action_in<route_action::fastcgi, &route::backends>(),
