@@ -144,15 +144,15 @@ void check_guards(const site& site, problems& found) {
     };
     for (const route& each : site.routes) {
         const path_match& match = each.match;
-        if (!each.has_backend() || !has_guard(each) || match.kind != path_match::form::prefix ||
+        if (!each.leads_on() || !has_guard(each) || match.kind != path_match::form::prefix ||
             match.text.size() < 2)
             continue;
         const std::string bare = match.text.substr(0, match.text.size() - 1);
         const route* const other = route_of(site, bare);
-        if (other == nullptr || !other->has_backend() || has_guard(*other)) continue;
+        if (other == nullptr || !other->leads_on() || has_guard(*other)) continue;
         found.add(match.where,
-                  quote(bare) + " is not guarded as " + quote(to_text(match)) +
-                      " is: it goes to the backend of " + quote(to_text(other->match)) +
+                  quote(bare) + " is not guarded as " + quote(to_text(match)) + " is: the route " +
+                      quote(to_text(other->match)) + " takes it" +
                       "; add a route for it, such as a redirection",
                   severity::finding);
     }
@@ -257,8 +257,8 @@ void check_trusted(const site& site, problems& found) {
         site.trusted.texts, [](const std::string& each) { return each.ends_with("/0"); });
     if (everybody)
         found.add(
-            site.where,
-            "`trusted` has everybody, so each client chooses the address that `allow`, `rate` "
+            site.trusted.where,
+            "`trusted` contains every address, so clients choose the one that `allow`, `rate` "
             "and the logs see",
             severity::warning);
 }

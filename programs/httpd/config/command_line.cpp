@@ -113,7 +113,7 @@ command_line parse_command_line(int count, const char* const* arguments) {
         ->check(CLI::Range(0U, 1024U));
     app.add_flag("--pin", line.pin, "Each worker stays on a CPU of its own");
     std::string backend = "automatic";
-    app.add_option("--backend", backend, "The interface of the kernel that the program waits by")
+    app.add_option("--backend", backend, "How the program waits for events")
         ->check(CLI::IsMember({"automatic", "epoll", "io_uring"}));
     auto* const check_flag = app.add_flag(
         "--check", check, "Says what is wrong with the configuration; exit 2 if anything is");

@@ -176,6 +176,10 @@ struct route {
     [[nodiscard]] bool has_backend() const noexcept {
         return action == route_action::fastcgi || action == route_action::proxy;
     }
+    /// Whether an application may get the client's path: behind a fallback, too, as REQUEST_URI.
+    [[nodiscard]] bool leads_on() const noexcept {
+        return has_backend() || action == route_action::fallback;
+    }
 };
 
 enum class symlinks : std::uint8_t { beneath, never };

@@ -273,8 +273,8 @@ constexpr key rate_keys[]{
      .maximum = 1'000'000'000,
      .needs = only_requests,
      .description =
-         "How many may come at once beyond that: at least the number of files of a page. A reload "
-         "begins to count anew."},
+         "How many may come at once beyond that. Set it to the number of files of a page at "
+         "least. A reload begins to count anew."},
 };
 
 constexpr key redirect_keys[]{
@@ -283,8 +283,8 @@ constexpr key redirect_keys[]{
      .stored = stored_in<&redirection::to>(),
      .required = true,
      .description = "A path, or an absolute URL. What the `*` of `match` stands for is appended as "
-                    "it is, so both end in a slash as a rule. The query is kept; with a query in "
-                    "`to`, it follows that one."},
+                    "it is, so `to` should end in a slash then. The client's query is kept; if "
+                    "`to` has one, it is appended to that."},
     {.name = "status",
      .type = value_type::status,
      .stored = stored_in<&redirection::status>(),
@@ -346,9 +346,10 @@ constexpr key route_keys[]{
          "Which paths the route takes: `/path` that path, `/path/*` all paths below it, `*.suffix` "
          "all paths that end in `.suffix`. An exact match comes first; else the first route "
          "of the file that matches. Paths are compared normalised: decoded once, without "
-         "empty and dot segments; an encoded slash stays `%2F`. Where the route has a backend or a "
-         "fallback, a path that a backend may take for one of another route is 404, such as "
-         "`/admin%2Fx` beside `/admin/*`."},
+         "empty and dot segments; an encoded slash stays `%2F`. Servers differ in how they read "
+         "`%2F`, `\\` and what follows a `;`. Where the route has a backend or a fallback, and "
+         "such a path may be read as one of a route with other `allow`, `deny`, `auth` or `rate`, "
+         "it is 404: `/admin%2Fx` beside `/admin/*`."},
     {.name = "fastcgi",
      .type = value_type::backends,
      .stored = action_in<route_action::fastcgi, &route::backends>(),

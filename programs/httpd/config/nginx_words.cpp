@@ -18,6 +18,7 @@ constexpr std::array directives{
     word{"auth_basic_user_file", {"auth", "file"}},
     word{"autoindex", {"[[site]]", "listing"}},
     word{"client_body_timeout", {"[limits]", "body_idle"}},
+    word{"client_header_buffer_size", {"[limits]", "header_bytes"}},
     word{"client_header_timeout", {"[limits]", "headers_within"}},
     word{"client_max_body_size", {"[[site]]", "body"}},
     word{"disable_symlinks", {"[[site]]", "symlinks"}},

@@ -77,7 +77,7 @@ private:
         if (other == nullptr && meant.empty())
             return "; its keys are " + joined(known, "and", code);
         const std::string there = other == nullptr ? "" : "of " + title_of(*other);
-        if (meant.empty()) return "; it is one " + there;
+        if (meant.empty()) return "; it is a key " + there;
         if (other == nullptr) return "; did you mean " + code(meant) + "?";
         return "; did you mean " + code(meant) + ", or " + code(given) + ' ' + there + '?';
     }

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <vector>
+#include <cstdint>
+#include <string>
 
 namespace httpd {
 
@@ -56,38 +57,100 @@ bool is_read_in_two_ways(std::string_view path) noexcept {
     return path.find(';') != none || path.find('\\') != none || path.find(encoded_slash) != none;
 }
 
-/// The path as a backend may read it that takes most for a slash.
-std::string read_freely(std::string_view path) {
-    std::vector<std::string_view> segments;
-    bool ends_in_slash = false;
-    while (!path.empty()) {
-        const std::size_t end =
-            std::min({path.find('/'), path.find('\\'), path.find(encoded_slash), path.size()});
-        const std::string_view segment = path.substr(0, std::min(end, path.find(';')));
-        const std::size_t slash = path.substr(end).starts_with('%') ? encoded_slash.size() : 1;
-        ends_in_slash = end < path.size();
-        path.remove_prefix(std::min(path.size(), end + slash));
-        if (segment == "..") {
-            if (!segments.empty()) segments.pop_back();
-            ends_in_slash = true;
-        } else if (segment == ".") {
-            ends_in_slash = true;
-        } else if (!segment.empty()) {
-            segments.push_back(segment);
-        }
-    }
+/// How a server may read a path. Parameters are what follows a `;` in a segment.
+struct reading {
+    enum class parameters : std::uint8_t { kept, dropped_first, dropped_last };
+    parameters with;
+    bool decodes_slashes;
+    bool turns_backslashes;
+};
+
+// Several slashes are one, as in a path that is normalised.
+void append(std::string& path, char next) {
+    if (next != '/' || !path.ends_with('/')) path += next;
+}
+
+std::string without_parameters(std::string_view path) {
     std::string read;
-    for (const std::string_view each : segments)
-        read.append("/").append(each);
-    if (ends_in_slash || read.empty()) read += '/';
+    bool is_dropped = false;
+    for (const char each : path) {
+        if (each == ';' || each == '/') is_dropped = each == ';';
+        if (!is_dropped) append(read, each);
+    }
     return read;
+}
+
+std::string with_slashes(std::string_view path, const reading& how) {
+    std::string read;
+    while (!path.empty()) {
+        const bool is_encoded = how.decodes_slashes && path.starts_with(encoded_slash);
+        const bool is_turned = how.turns_backslashes && path.starts_with('\\');
+        append(read, is_encoded || is_turned ? '/' : path.front());
+        path.remove_prefix(is_encoded ? encoded_slash.size() : 1);
+    }
+    return read;
+}
+
+// Linear in the length of the path, which is a client's.
+std::string read_by(const reading& how, std::string_view path) {
+    using parameters = reading::parameters;
+    if (how.with == parameters::dropped_first) return with_slashes(without_parameters(path), how);
+    std::string read = with_slashes(path, how);
+    return how.with == parameters::dropped_last ? without_parameters(read) : read;
+}
+
+bool has_dot_segment(std::string_view path) noexcept {
+    while (!path.empty()) {
+        path.remove_prefix(1); // the slash before the segment
+        const std::string_view segment = path.substr(0, path.find('/'));
+        if (segment == "." || segment == "..") return true;
+        path.remove_prefix(segment.size());
+    }
+    return false;
+}
+
+/// Whether `other`, or the site if it is null, asks of a client what `taken` does not.
+bool asks_more(const site& site, const route& taken, const route* other) {
+    // One that neither states is the site's for both.
+    const auto differs = [&](auto member, const auto& of_site, auto asks) {
+        const bool is_stated = other != nullptr && other->*member;
+        if (!is_stated && !(taken.*member)) return false;
+        return asks(is_stated ? *(other->*member) : of_site);
+    };
+    const auto has_texts = [](const addresses& one) { return !one.texts.empty(); };
+    return differs(&route::allow, site.allow, has_texts) ||
+           differs(&route::deny, site.deny, has_texts) ||
+           differs(&route::auth, site.auth,
+                   [](const authentication& one) { return !one.file.empty(); }) ||
+           differs(&route::rate, site.rate,
+                   [](const rate_limit& one) { return one.requests != 0; });
 }
 
 } // namespace
 
-bool may_mean_another_route(const site& site, const route& taken, std::string_view path) {
-    if (!is_read_in_two_ways(path) || is_read_in_two_ways(taken.match.text)) return false;
-    return route_of(site, read_freely(path)) != &taken;
+bool may_skip_a_guard(const site& site, const route& taken, std::string_view path) {
+    if (!is_read_in_two_ways(path)) return false;
+    using parameters = reading::parameters;
+    for (const parameters with :
+         {parameters::kept, parameters::dropped_first, parameters::dropped_last}) {
+        for (const bool decodes : {false, true}) {
+            for (const bool turns : {false, true}) {
+                const std::string read = read_by({with, decodes, turns}, path);
+                const auto skips = [&](const route* other) {
+                    return other != &taken && asks_more(site, taken, other);
+                };
+                if (!has_dot_segment(read)) {
+                    if (skips(route_of(site, read))) return true;
+                    continue;
+                }
+                if (skips(nullptr) || std::ranges::any_of(site.routes, [&](const route& each) {
+                        return skips(&each);
+                    }))
+                    return true;
+            }
+        }
+    }
+    return false;
 }
 
 std::string_view wildcard_of(const path_match& match, std::string_view path) noexcept {

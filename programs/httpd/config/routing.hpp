@@ -22,12 +22,14 @@ namespace httpd {
 /// Linear in the number of routes.
 [[nodiscard]] const route* route_of(const site& site, std::string_view path) noexcept;
 
-/// Whether a backend may take the path for one of another route than `taken`, which takes it here.
-/// Many backends decode a path before they split it, so `%2F` separates segments there, and some
-/// take a backslash for a slash, or drop what follows a `;` in a segment: what the other route asks
-/// of a client would be asked of nobody. False where the match of `taken` has such a character.
-[[nodiscard]] bool may_mean_another_route(const site& site, const route& taken,
-                                          std::string_view path);
+/// Whether an application behind `taken`, which takes the path here, may read it as the path of a
+/// route that asks more of a client: `allow`, `deny`, `auth` or `rate`, its own or the site's. The
+/// guards of that route would be skipped.
+///
+/// Servers differ in whether an encoded slash or a backslash separates segments, whether a segment
+/// ends at a `;`, and which of this they do first. So all of these readings are tried. One with a
+/// dot segment may be any path.
+[[nodiscard]] bool may_skip_a_guard(const site& site, const route& taken, std::string_view path);
 
 /// What the `*` of a match that takes the path stands for, without a slash at its front; empty for
 /// an exact match.

@@ -7,10 +7,10 @@
 
 namespace httpd {
 
-/// Is told now and then how many connections there are.
+/// Finds out that a crowd has left from the number of connections, which it is told periodically.
 class crowd_watch {
 public:
-    /// Fewer are no crowd.
+    /// Fewer connections need little memory.
     static constexpr std::size_t smallest_crowd = 500;
 
     /// @return Whether half of a crowd has left since the last call that returned true.

@@ -236,10 +236,8 @@ answering served_site::act(const served_route& to, request& asked, response& ans
                            unsigned rerouted) const {
     const auto size = asked.content_length();
     if (to.body != 0 && size && *size > to.body) return answer_error(413, asked, answer);
-    // Behind a fallback, too, an application gets the client's own path, as REQUEST_URI.
-    const bool leads_on =
-        to.is != nullptr && (to.is->has_backend() || to.action() == route_action::fallback);
-    if (leads_on && rerouted == 0 && may_mean_another_route(is_, *to.is, asked.path()))
+    if (rerouted == 0 && to.is != nullptr && to.is->leads_on() &&
+        may_skip_a_guard(is_, *to.is, asked.path()))
         return answer_error(404, asked, answer);
     switch (to.action()) {
     case route_action::files:

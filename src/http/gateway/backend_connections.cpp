@@ -151,11 +151,13 @@ void backend_connections::give_back(const backend_lease& at, backend_connection 
     if (idle(at.index()) >= keep_) return;
     if (to.borrowing != 0) return connection.give_back(); // whoever waits longest gets it
     const auto now = simplenet::detail::timed_queue::present();
+    const bool is_oldest = to.idle.empty();
     to.idle.push_back({std::move(connection), now});
     // A timer that stayed until it is due would be the processor's next one for the last
     // milliseconds: the kernel would program the hardware for it whenever this loop sleeps, and
     // again when it wakes.
-    if (closing_.armed() && closing_.deadline() - now >= idle_ - idle_ / 8) return;
+    const bool is_due_soon = is_oldest && closing_.deadline() - now < idle_ - idle_ / 8;
+    if (closing_.armed() && !is_due_soon) return;
     closing_.stop();
     arm_closing();
 }

@@ -58,22 +58,46 @@ TEST(httpd_routing_test, a_suffix_is_that_of_the_whole_path) {
     EXPECT_EQ(taken(site, "/x.PHP"), "none");
 }
 
-// To a backend that reads paths more freely.
-TEST(httpd_routing_test, a_path_that_may_be_one_of_another_route_is_noticed) {
-    const site site = site_with({"/admin/*", "/a%2Fb", "*.php", "/*"});
-    const auto may = [&site](std::string_view path) {
-        return may_mean_another_route(site, *route_of(site, path), path);
+// By applications that read paths in other ways than this server.
+TEST(httpd_routing_test, a_path_that_may_skip_a_guard_is_noticed) {
+    site site = site_with({"/admin/*", "/a%2Fb", "/we%2Fird/*", "*.php", "/free", "/*"});
+    site.routes[0].auth.emplace().file = "/users";
+    site.routes[3].rate.emplace().requests = 1;
+    const auto skips = [&site](std::string_view path) {
+        return may_skip_a_guard(site, *route_of(site, path), path);
     };
 
     for (const std::string_view each :
          {"/admin%2Fx", "/admin%2F", "/x%2F..%2Fadmin/y", "/x/..%2F..%2Fadmin%2F", "/admin\\x",
-          "/admin;a=b/x", "/..;/admin/x", "/.%2Fadmin/x", "/%2Fadmin%2F%2F", "/admin/..%2Fx",
-          "/x.php;y", "/admin%2Fx.php"})
-        EXPECT_TRUE(may(each)) << each;
+          "/admin;a=b/x", "/..;/admin/x", "/.%2Fadmin/x", "/%2Fadmin%2F%2F", "/admin;a%2Fx",
+          "/admin%2Fx;y", "/x.php;y", "/x.php;%2Fy", "/admin%2Fx.php",
+          // out again
+          "/admin%2F..%2Ffoo", "/admin%2Fx%2F..%2F..%2Ffoo", "/admin%2F..;/foo",
+          "/admin%2Fx\\..\\..\\foo", "/x%2F..%2Fadmin", "/we%2Fird/..%2F..%2F..%2Fadmin%2Fx",
+          "/we%2Fird/..;/admin/x"})
+        EXPECT_TRUE(skips(each)) << each;
     for (const std::string_view each :
          {"/", "/admin/x", "/admin/a%2Fb", "/group%2Fname", "/a%2Fb", "/a;b/c", "/admin/x;y",
-          "/x%2Fy.php", "/administrator%2Fx", "/x%2F..%2Fadmin", "/admin;x"})
-        EXPECT_FALSE(may(each)) << each;
+          "/administrator%2Fx", "/admin;x", "/we%2Fird/x", "/free;jsessionid=1", "/free%2F..b"})
+        EXPECT_FALSE(skips(each)) << each;
+}
+
+TEST(httpd_routing_test, nothing_is_skipped_where_nothing_is_asked) {
+    const site site = site_with({"/admin/*", "*.php", "/*"});
+    for (const std::string_view each : {"/admin%2Fx", "/a%2F..%2Fb", "/x.php;y", "/..;/x"})
+        EXPECT_FALSE(may_skip_a_guard(site, *route_of(site, each), each)) << each;
+}
+
+// Such as pictures without a password.
+TEST(httpd_routing_test, the_guards_of_the_site_are_not_skipped_either) {
+    site site = site_with({"*.png", "/*"});
+    site.auth.file = "/users";
+    site.routes[0].auth.emplace();
+    const std::string_view path = "/secret;.png";
+    const route& open = *route_of(site, path);
+    EXPECT_EQ(&open, &site.routes[0]);
+    EXPECT_TRUE(may_skip_a_guard(site, open, path));
+    EXPECT_FALSE(may_skip_a_guard(site, site.routes[1], "/secret;x"));
 }
 
 TEST(httpd_routing_test, the_wildcard_is_what_the_star_stands_for) {

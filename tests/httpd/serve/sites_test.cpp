@@ -387,7 +387,8 @@ TEST_P(sites_test, an_encoded_slash_leads_around_no_password) {
                 "[[site.route]]\nmatch = \"/*\"\nproxy = \"unix:$none\"\n");
 
     EXPECT_THAT(ask_for("/admin/x"), has_status(401));
-    for (const std::string_view each : {"/admin%2Fx", "/%61dmin%2fx", "/x%2F..%2Fadmin/x"})
+    for (const std::string_view each :
+         {"/admin%2Fx", "/%61dmin%2fx", "/x%2F..%2Fadmin/x", "/admin%2F%2E%2E%2Ffoo", "/admin%5Cx"})
         EXPECT_THAT(ask_for(each), has_status(404)) << each;
     EXPECT_THAT(ask_for("/other%2Fx"), has_status(502)); // it is passed on
 }
