@@ -58,7 +58,7 @@ bool is_read_in_two_ways(std::string_view path) noexcept {
 }
 
 /// How a server may read a path. Parameters are what follows a `;` in a segment.
-struct reading {
+struct path_reading {
     enum class parameters : std::uint8_t { kept, dropped_first, dropped_last };
     parameters with;
     bool decodes_slashes;
@@ -66,7 +66,7 @@ struct reading {
 };
 
 // Several slashes are one, as in a path that is normalised.
-void append(std::string& path, char next) {
+void append_to_path(std::string& path, char next) {
     if (next != '/' || !path.ends_with('/')) path += next;
 }
 
@@ -75,25 +75,25 @@ std::string without_parameters(std::string_view path) {
     bool is_dropped = false;
     for (const char each : path) {
         if (each == ';' || each == '/') is_dropped = each == ';';
-        if (!is_dropped) append(read, each);
+        if (!is_dropped) append_to_path(read, each);
     }
     return read;
 }
 
-std::string with_slashes(std::string_view path, const reading& how) {
+std::string with_slashes(std::string_view path, const path_reading& how) {
     std::string read;
     while (!path.empty()) {
         const bool is_encoded = how.decodes_slashes && path.starts_with(encoded_slash);
         const bool is_turned = how.turns_backslashes && path.starts_with('\\');
-        append(read, is_encoded || is_turned ? '/' : path.front());
+        append_to_path(read, is_encoded || is_turned ? '/' : path.front());
         path.remove_prefix(is_encoded ? encoded_slash.size() : 1);
     }
     return read;
 }
 
 // Linear in the length of the path, which is a client's.
-std::string read_by(const reading& how, std::string_view path) {
-    using parameters = reading::parameters;
+std::string read_by(const path_reading& how, std::string_view path) {
+    using parameters = path_reading::parameters;
     if (how.with == parameters::dropped_first) return with_slashes(without_parameters(path), how);
     std::string read = with_slashes(path, how);
     return how.with == parameters::dropped_last ? without_parameters(read) : read;
@@ -130,7 +130,7 @@ bool asks_more(const site& site, const route& taken, const route* other) {
 
 bool may_skip_a_guard(const site& site, const route& taken, std::string_view path) {
     if (!is_read_in_two_ways(path)) return false;
-    using parameters = reading::parameters;
+    using parameters = path_reading::parameters;
     for (const parameters with :
          {parameters::kept, parameters::dropped_first, parameters::dropped_last}) {
         for (const bool decodes : {false, true}) {
