@@ -94,7 +94,10 @@ struct fastcgi_options {
     /// none is kept when a request on a new connection has waited for 5 ms: it may be waiting for a
     /// process. 0: a connection for each request.
     std::size_t keep_connections = 8;
-    /// Connections in all. Further requests wait.
+    /// Connections in all. At least 1. Further requests wait, and so do those of a client that has
+    /// four connections for each that is left: it gets four fifths of them at most, so that others
+    /// find one. Clients are told apart by request::peer(), by the first 64 bits of IPv6, and take
+    /// turns.
     std::size_t connections = 64;
 
     // Time limits; 0: none, but for `wait`.

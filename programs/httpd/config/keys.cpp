@@ -375,6 +375,16 @@ constexpr key route_keys[]{
      .description = "Connections that are kept between requests, for each backend and worker. "
                     "With FastCGI each occupies a process, so it is kept for 10 ms at most, and "
                     "not when a request has waited for a process. 0: none is kept."},
+    {.name = "connections",
+     .type = value_type::integer,
+     .stored = stored_in<&route::connections>(),
+     .minimum = 1,
+     .maximum = 10'000,
+     .needs = gateways,
+     .description =
+         "Requests that a backend gets at once from each worker, WebSockets not counted. "
+         "Further ones wait, and get 503 after 10 s. One client (an address, for IPv6 "
+         "its /64) has at most four fifths of these places."},
     {.name = "streamed",
      .type = value_type::boolean,
      .stored = stored_in<&route::streamed>(),

@@ -79,6 +79,7 @@ http::fastcgi_handler fastcgi_of(const site& of, const route& to,
     options.trusted = &of.trusted.set;
     options.streamed = to.streamed;
     options.keep_connections = to.keep_connections;
+    options.connections = to.connections;
     options.report = listener.report;
     options.report_context = listener.context;
     return http::fastcgi_handler{options};
@@ -90,6 +91,7 @@ http::proxy_handler proxy_of(const site& of, const route& to, const gateway_list
     options.backends = backends;
     options.trusted = &of.trusted.set;
     options.keep_connections = to.keep_connections;
+    options.connections = to.connections;
     options.streamed = to.streamed;
     options.report = listener.report;
     options.context = listener.context;

@@ -133,15 +133,15 @@ task<result<unsigned>> fastcgi_core::read_body(request& asked,
 task<result<unsigned>> fastcgi_core::ask(call& with) const {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     using failure = fastcgi_exchange::failure;
-    backend_search search{*backends_, with.on.connections, settings_.options.wait};
+    backend_search search{*backends_, with.on.connections, with.asked.peer().address(),
+                          settings_.options.wait};
     const repeatable may_repeat{!with.is_streamed && is_idempotent(with.asked.method())};
     bool was_sent = false; // to a backend, which may have worked on it
     while (auto lease = search.next()) {
         for (bool is_renewed = false;; is_renewed = true) {
             // A connection that is about to be made, unless a place is waited for.
             const std::size_t at = lease->index();
-            if ((is_renewed || with.on.connections.idle(at) == 0) &&
-                with.on.connections.has_room(at)) {
+            if ((is_renewed || with.on.connections.idle(at) == 0) && search.has_place_for(*lease)) {
                 lease->waits_on_new();
             }
             now_or_task<result<backend_connection>> borrowing =

@@ -91,7 +91,7 @@ void fastcgi_exchange::complete() {
     // so. When a request has waited for a process, close the connection, so that the process serves
     // it; but requests that wait for this connection get it. At once would be too early: in
     // a burst every request would find another one waiting, and no connection would ever be kept.
-    const bool is_wanted_here = keeper_.is_full(at_.index());
+    const bool is_wanted_here = keeper_.has_waiters(at_.index());
     if (is_kept &&
         (is_wanted_here || !at_.do_others_wait(simplenet::detail::timed_queue::present())))
         keeper_.give_back(at_, *std::move(connection_));

@@ -8,6 +8,7 @@
 #include <simplenet/time/detail/timed_queue.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -28,21 +29,6 @@ task<result<any_stream>> connect_locally(const local_endpoint& to) {
     if (!made) co_return fail(made);
     co_return any_stream{*std::move(made)};
 }
-
-/// Counts itself.
-class counted {
-public:
-    explicit counted(std::size_t& in) noexcept
-        : in_{in} {
-        ++in_;
-    }
-    counted(const counted&) = delete;
-    counted& operator=(const counted&) = delete;
-    ~counted() { --in_; }
-
-private:
-    std::size_t& in_;
-};
 
 } // namespace
 
@@ -65,20 +51,17 @@ task<result<any_stream>> connect_to_backend(const backend_address& to,
 backend_connections::backend_connections(std::shared_ptr<const backend_set> of,
                                          const connection_limits& limits)
     : of_{std::move(of)}
-    , most_{std::max<std::size_t>(limits.most, 1)}
     , keep_{limits.keep}
-    , idle_{limits.idle > limits.idle.zero() ? limits.idle : std::chrono::nanoseconds::max()}
-    , connect_{limits.connect}
-    , to_(of_->size()) {
-    // Each call of borrow() has a limit of its own.
-    const pool_options with{
-        .per_key = most_, .total = most_, .idle = idle_, .wait = std::chrono::nanoseconds::max()};
+    , idle_{limits.idle > limits.idle.zero() ? limits.idle : std::chrono::nanoseconds::max()} {
+    constexpr auto unlimited = std::numeric_limits<std::size_t>::max();
+    const pool_options with{.per_key = unlimited, .total = unlimited};
     for (std::size_t each = 0; each < of_->size(); ++each) {
         auto connect = [of = of_, each, limit = limits.connect](std::string_view) {
             return connect_to_backend(of->address(each), limit);
         };
-        to_[each].pool = std::make_unique<pool>(std::move(connect), with);
-        to_[each].idle.reserve(std::min<std::size_t>(keep_, 64));
+        backend_pool& added = to_.emplace_back(std::max<std::size_t>(limits.most, 1));
+        added.pool = std::make_unique<pool>(std::move(connect), with);
+        added.idle.reserve(std::min<std::size_t>(keep_, 64));
     }
 }
 
@@ -99,29 +82,54 @@ std::optional<backend_connection> backend_connections::take_idle(std::size_t ind
     return std::nullopt;
 }
 
-now_or_task<result<backend_connection>> backend_connections::borrow(const backend_lease& at,
+now_or_task<result<backend_connection>> backend_connections::borrow(backend_lease& at,
+                                                                    const client_key& by,
                                                                     std::chrono::nanoseconds& wait,
                                                                     repeatable may_repeat) {
-    if (std::optional<backend_connection> kept = take_idle(at.index(), may_repeat))
+    if (at.place() || to_[at.index()].places.take(by, at.place())) return lend(at, may_repeat);
+    return wait_to_borrow(at, by, wait, may_repeat);
+}
+
+now_or_task<result<backend_connection>>
+backend_connections::borrow_new(backend_lease& at, const client_key& by,
+                                std::chrono::nanoseconds& wait) {
+    if (at.place() || to_[at.index()].places.take(by, at.place())) return lend(at, std::nullopt);
+    return wait_to_borrow(at, by, wait, std::nullopt);
+}
+
+now_or_task<result<backend_connection>>
+backend_connections::lend(const backend_lease& at, std::optional<repeatable> may_repeat) {
+    if (!may_repeat) {
+        to_[at.index()].idle.clear();
+    } else if (std::optional<backend_connection> kept = take_idle(at.index(), *may_repeat)) {
         return result<backend_connection>{*std::move(kept)};
-    return borrow_from_pool(at, wait);
+    }
+    return to_[at.index()].pool->borrow(at.name());
 }
 
 task<result<backend_connection>>
-backend_connections::borrow_from_pool(const backend_lease& at, std::chrono::nanoseconds& wait) {
-    backend_pool& from = to_[at.index()];
-    const bool is_full = !has_room(at.index());
-    if (is_full && wait <= std::chrono::nanoseconds::zero()) {
+backend_connections::lend_in_turn(backend_lease& at, client_key by,
+                                  std::optional<repeatable> may_repeat) {
+    fair_places::turn turn{to_[at.index()].places, by, at.place()};
+    const result<> granted = co_await std::move(turn);
+    if (!granted) co_return fail(granted);
+    now_or_task<result<backend_connection>> lending = lend(at, may_repeat);
+    co_return co_await std::move(lending);
+}
+
+task<result<backend_connection>>
+backend_connections::wait_to_borrow(backend_lease& at, client_key by,
+                                    std::chrono::nanoseconds& wait,
+                                    std::optional<repeatable> may_repeat) {
+    if (wait <= std::chrono::nanoseconds::zero()) {
         co_return fail(std::errc::resource_unavailable_try_again);
     }
-    const counted waits{from.borrowing};
-    task<result<backend_connection>> borrowing = from.pool->borrow(at.name());
-    if (!is_full) co_return co_await std::move(borrowing);
     arm_looking();
-    // If the place that was waited for has no connection yet, connecting is part of the wait.
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     const auto begin = simplenet::detail::timed_queue::present();
-    result<backend_connection> lent = co_await with_timeout(std::move(borrowing), wait);
+    // If the place has no connection yet, connecting is part of the wait.
+    task<result<backend_connection>> lending = lend_in_turn(at, by, may_repeat);
+    result<backend_connection> lent = co_await with_timeout(std::move(lending), wait);
     wait -= simplenet::detail::timed_queue::present() - begin;
     if (!lent && lent.error() == simplenet::errc::deadline_exceeded && !within.stopped()) {
         wait = {};
@@ -130,26 +138,9 @@ backend_connections::borrow_from_pool(const backend_lease& at, std::chrono::nano
     co_return lent;
 }
 
-task<result<backend_connection>> backend_connections::borrow_new(const backend_lease& at,
-                                                                 std::chrono::nanoseconds& wait) {
-    using simplenet::detail::pooled_access;
-    to_[at.index()].idle.clear();
-    task<result<backend_connection>> borrowing = borrow_from_pool(at, wait);
-    result<backend_connection> lent = co_await std::move(borrowing);
-    if (!lent || !lent->is_reused()) co_return lent;
-    // Another request gave it back meanwhile. Its backend may be about to close it, too.
-    pooled_access::close(*lent);
-    task<result<any_stream>> connecting = connect_to_backend(of_->address(at.index()), connect_);
-    result<any_stream> made = co_await std::move(connecting);
-    if (!made) co_return fail(made);
-    pooled_access::renew(*lent, *std::move(made));
-    co_return lent;
-}
-
 void backend_connections::give_back(const backend_lease& at, backend_connection connection) {
     backend_pool& to = to_[at.index()];
     if (idle(at.index()) >= keep_) return;
-    if (to.borrowing != 0) return connection.give_back(); // whoever waits longest gets it
     const auto now = simplenet::detail::timed_queue::present();
     const bool is_oldest = to.idle.empty();
     to.idle.push_back({std::move(connection), now});
@@ -188,7 +179,7 @@ void backend_connections::arm_looking() noexcept {
 void backend_connections::look_for_left_clients() noexcept {
     bool does_anyone_wait = false;
     for (std::size_t each = 0; each != to_.size(); ++each) {
-        if (!is_full(each)) continue;
+        if (!has_waiters(each)) continue;
         does_anyone_wait = true;
         tell_left_clients(to_[each].watches);
     }

@@ -4,6 +4,7 @@
 
 #include "http/gateway/backend_set.hpp"
 #include "http/gateway/client_watch.hpp"
+#include "http/gateway/fair_places.hpp"
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
@@ -14,6 +15,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -24,7 +26,8 @@ namespace simplenet::v0::http::detail {
 struct connection_limits {
     /// Idle connections that are kept. 0: none.
     std::size_t keep = 8;
-    /// Connections in all. At least 1.
+    /// Connections in all. At least 1. Of more than four, none of them goes to a client that has
+    /// four for each that is left.
     std::size_t most = 64;
     /// For connecting, including the lookup of a name; 0: no limit of ours.
     std::chrono::nanoseconds connect = std::chrono::seconds{5};
@@ -49,12 +52,12 @@ enum class repeatable : bool { no, yes };
 
 /// Lends connections to each backend of a set, and keeps them for later requests.
 ///
-/// Promises: never more than `most` connections to a backend, and `keep` idle ones; waiters get
-/// places in the order of arrival; an idle connection that the backend has ended or on which it has
+/// Promises: never more than `most` connections to a backend, and `keep` idle ones; clients share
+/// the places as fair_places says; an idle connection that the backend has ended or on which it has
 /// sent something is not lent. For a request that may be sent again the loop's last poll decides;
 /// otherwise the kernel is asked.
 ///
-/// Loop thread only. Lent connections may outlive it.
+/// Loop thread only. Lent connections may outlive it, but leases with a place must not.
 class backend_connections {
 public:
     /// @param of  Shared: its addresses are used while a connection is being made.
@@ -66,9 +69,11 @@ public:
         looking_.stop();
     }
 
-    /// Lends a connection to the backend of `at`.
+    /// Lends a connection to the backend of `at`, which gets a place for it, unless it has one.
     ///
-    /// @param at    Borrowed until the await returns.
+    /// @param at    Borrowed until the await returns. Keeps the place until it ends, so the
+    ///              connection must end before it.
+    /// @param by    For whom.
     /// @param wait  Time left for a place if there are `most`, and for connecting then; borrowed.
     ///              Reduced by the time spent.
     /// @param may_repeat  If not, the kernel is asked before an idle connection is lent.
@@ -79,14 +84,13 @@ public:
     /// - `std::errc::operation_canceled`, and the error of a deadline of the caller.
     /// - Those of connect_to_backend().
     [[nodiscard]] now_or_task<result<backend_connection>>
-    borrow(const backend_lease& at, std::chrono::nanoseconds& wait,
+    borrow(backend_lease& at, const client_key& by, std::chrono::nanoseconds& wait,
            repeatable may_repeat = repeatable::no);
 
     /// Lends a new connection, and closes those that are idle here: they may all have died with the
-    /// process that they led to, without being told. One from the pool is replaced, which has the
-    /// limit of a connect in addition to `wait`. Otherwise as borrow().
-    [[nodiscard]] task<result<backend_connection>> borrow_new(const backend_lease& at,
-                                                              std::chrono::nanoseconds& wait);
+    /// process that they led to, without being told. Otherwise as borrow().
+    [[nodiscard]] now_or_task<result<backend_connection>>
+    borrow_new(backend_lease& at, const client_key& by, std::chrono::nanoseconds& wait);
 
     /// Tells `watch` soon after its client has left, if others wait for a place at the backend of
     /// `at`. Until it is unlinked.
@@ -94,7 +98,7 @@ public:
         to_[at.index()].watches.push_back(watch);
     }
 
-    /// Keeps `connection`, or closes it if enough are idle.
+    /// Keeps `connection`, or closes it if enough are idle. Its place remains with `at`.
     ///
     /// @pre As pooled::give_back().
     void give_back(const backend_lease& at, backend_connection connection);
@@ -104,16 +108,16 @@ public:
         return to_[index].pool->size();
     }
     /// Whether borrow() need not wait.
-    [[nodiscard]] bool has_room(std::size_t index) const noexcept {
-        return to_[index].pool->size() < most_ || idle(index) != 0;
+    [[nodiscard]] bool has_room(std::size_t index, const client_key& by) const noexcept {
+        return to_[index].places.has_room(by);
     }
-    /// Whether requests of this loop wait for a place, because there are `most` connections.
-    [[nodiscard]] bool is_full(std::size_t index) const noexcept {
-        return to_[index].borrowing != 0 && to_[index].pool->size() >= most_;
+    /// Whether requests of this loop wait for a place.
+    [[nodiscard]] bool has_waiters(std::size_t index) const noexcept {
+        return to_[index].places.has_waiters();
     }
     /// The idle ones among them.
     [[nodiscard]] std::size_t idle(std::size_t index) const noexcept {
-        return to_[index].pool->idle() + to_[index].idle.size();
+        return to_[index].idle.size();
     }
 
 private:
@@ -124,15 +128,18 @@ private:
         backend_connection connection;
         clock::time_point since;
     };
-    // The pool bounds the connections and has the waiters. To it, the idle ones here are lent: it
-    // would need a turn of the loop to see whether they are alive, which costs as much as sending
-    // a request. One recv(2) leaves a window of two system calls in which an end is missed (and, on
+    // The pool only makes the connections. To it, the idle ones here are lent: it would need a turn
+    // of the loop to see whether they are alive, which costs as much as sending a request. One
+    // recv(2) leaves a window of two system calls in which an end is missed (and, on
     // io_uring, bytes that the kernel has received ahead); without it the window begins at the last
     // poll. What a backend sends unasked in the window is taken for an answer.
     struct backend_pool {
+        explicit backend_pool(std::size_t most) noexcept
+            : places{most} {}
+
         std::unique_ptr<connection_pool<any_stream>> pool;
         std::vector<idle_connection> idle; // the one used last is the last
-        std::size_t borrowing = 0;         // calls that wait for the pool
+        fair_places places;
         simplenet::detail::intrusive_list<client_watch> watches;
     };
 
@@ -160,9 +167,15 @@ private:
     /// Takes an idle connection on which the backend has said nothing, and closes those before it.
     [[nodiscard]] std::optional<backend_connection> take_idle(std::size_t index,
                                                               repeatable may_repeat);
-    /// As borrow(), from the pool.
-    [[nodiscard]] task<result<backend_connection>> borrow_from_pool(const backend_lease& at,
-                                                                    std::chrono::nanoseconds& wait);
+    /// For a lease with a place. Nothing: not an idle one, but a new one.
+    [[nodiscard]] now_or_task<result<backend_connection>>
+    lend(const backend_lease& at, std::optional<repeatable> may_repeat);
+    /// As lend(), once the lease has got a place.
+    [[nodiscard]] task<result<backend_connection>>
+    lend_in_turn(backend_lease& at, client_key by, std::optional<repeatable> may_repeat);
+    [[nodiscard]] task<result<backend_connection>>
+    wait_to_borrow(backend_lease& at, client_key by, std::chrono::nanoseconds& wait,
+                   std::optional<repeatable> may_repeat);
     /// Closes the connections that have been idle for too long.
     void close_overdue() noexcept;
     /// For the connection that has been idle longest.
@@ -172,11 +185,9 @@ private:
     void arm_looking() noexcept;
 
     const std::shared_ptr<const backend_set> of_;
-    const std::size_t most_;
     const std::size_t keep_;
     const std::chrono::nanoseconds idle_;
-    const std::chrono::nanoseconds connect_;
-    std::vector<backend_pool> to_; // by the index of the backend
+    std::deque<backend_pool> to_; // by the index of the backend
     timer<&backend_connections::close_overdue> closing_{*this};
     timer<&backend_connections::look_for_left_clients> looking_{*this};
 };

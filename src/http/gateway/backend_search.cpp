@@ -24,7 +24,7 @@ std::optional<backend_lease> backend_search::next() noexcept {
     // Without time from the beginning, a request still learns from one of them that all are full.
     const bool is_time_up = wait_ <= std::chrono::nanoseconds::zero() && !tried_.empty();
     for (std::size_t each = 0; among_.size() > 1 && each < among_.size(); ++each) {
-        if (over_.has_room(each)) continue;
+        if (over_.has_room(each, client_)) continue;
         (is_time_up ? tried_ : full).add(each);
     }
     return among_.pick(tried_, backend_set::clock::now(), full);

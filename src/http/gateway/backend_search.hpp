@@ -3,11 +3,13 @@
 
 #include "http/gateway/backend_connections.hpp"
 #include "http/gateway/backend_set.hpp"
+#include "http/gateway/fair_places.hpp"
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>
 #include <simplenet/http/backend.hpp>
 #include <simplenet/http/now_or_task.hpp>
+#include <simplenet/ip/ip_address.hpp>
 
 #include <chrono>
 #include <optional>
@@ -25,28 +27,34 @@ struct no_connection {
 
 /// Chooses backends for a request, one after the other, and lends it connections to them.
 ///
-/// Promises: a request waits for a place only if all backends in use were full on this loop when it
-/// chose one, and for no longer than its limit at all of them together. After that it still gets a
-/// place that has become free elsewhere meanwhile.
+/// Promises: a request waits for a place only if all backends in use had none for its client on
+/// this loop when it chose one, and for no longer than its limit at all of them together. After
+/// that it still gets a place that has become free elsewhere meanwhile.
 ///
 /// Loop thread only.
 class backend_search {
 public:
-    /// @param wait  For places, and for connecting once one was waited for.
-    backend_search(const backend_set& among, backend_connections& over,
+    /// @param client  Who asks.
+    /// @param wait    For places, and for connecting once one was waited for.
+    backend_search(const backend_set& among, backend_connections& over, const ip_address& client,
                    std::chrono::nanoseconds wait) noexcept
         : among_{among}
         , over_{over}
+        , client_{key_of(client)}
         , wait_{wait} {}
 
     /// The next backend to ask, one with a free place if there is one. Nothing: all were tried.
     [[nodiscard]] std::optional<backend_lease> next() noexcept;
     /// As backend_connections::borrow(), or borrow_new().
     [[nodiscard]] now_or_task<result<backend_connection>>
-    borrow(const backend_lease& at, bool is_new, repeatable may_repeat = repeatable::no) {
-        has_waited_ = has_waited_ || !over_.has_room(at.index());
-        if (is_new) return over_.borrow_new(at, wait_);
-        return over_.borrow(at, wait_, may_repeat);
+    borrow(backend_lease& at, bool is_new, repeatable may_repeat = repeatable::no) {
+        has_waited_ = has_waited_ || !has_place_for(at);
+        if (is_new) return over_.borrow_new(at, client_, wait_);
+        return over_.borrow(at, client_, wait_, may_repeat);
+    }
+    /// Whether borrow() need not wait for a place.
+    [[nodiscard]] bool has_place_for(backend_lease& at) const noexcept {
+        return at.place() || over_.has_room(at.index(), client_);
     }
     /// Whether borrow() had to wait for a place: the client may have left meanwhile.
     [[nodiscard]] bool has_waited() const noexcept { return has_waited_; }
@@ -55,6 +63,7 @@ public:
 private:
     const backend_set& among_;
     backend_connections& over_;
+    client_key client_;
     std::chrono::nanoseconds wait_; // what is left
     backend_marks tried_;
     bool has_waited_ = false;

@@ -228,6 +228,7 @@ bool backend_lease::failed(clock::time_point now) noexcept {
 
 void backend_lease::end() noexcept {
     if (std::exchange(has_ended_, true)) return;
+    place_.release();
     waits_no_more();
     set_->at(index_).active.fetch_sub(1, std::memory_order_relaxed);
 }

@@ -2,6 +2,8 @@
 // backend_set: the backends of a gateway, and which of them is next. Layer http, private. Shared by
 // the loops.
 
+#include "http/gateway/fair_places.hpp"
+
 #include <simplenet/http/backend.hpp>
 #include <simplenet/ip/local_endpoint.hpp>
 
@@ -48,7 +50,8 @@ public:
         , index_{other.index_}
         , is_trial_{other.is_trial_}
         , waits_{other.waits_}
-        , has_ended_{other.has_ended_} {}
+        , has_ended_{other.has_ended_}
+        , place_{std::move(other.place_)} {}
     backend_lease& operator=(backend_lease&& other) noexcept {
         if (this != &other) {
             release();
@@ -57,6 +60,7 @@ public:
             is_trial_ = other.is_trial_;
             waits_ = other.waits_;
             has_ended_ = other.has_ended_;
+            place_ = std::move(other.place_);
         }
         return *this;
     }
@@ -89,7 +93,12 @@ public:
     /// @return Whether it had been in use.
     bool failed(clock::time_point now = clock::now()) noexcept;
     /// The backend is done with the request, which is not active any more.
+    ///
+    /// @pre Its connection, if it has one, has been given back or closed: the next request may get
+    ///      its place.
     void end() noexcept;
+    /// For a connection, on the loop that has this lease. None until a connection is borrowed.
+    [[nodiscard]] fair_places::place& place() noexcept { return place_; }
 
 private:
     friend backend_set;
@@ -105,6 +114,7 @@ private:
     bool is_trial_;      // the outcome is owed to those who leave the backend out meanwhile
     bool waits_ = false; // counted by its backend
     bool has_ended_ = false;
+    fair_places::place place_;
 };
 
 /// Some of the backends of a set, such as those that a request has tried.

@@ -179,7 +179,7 @@ task<result<unsigned>> passage::pass_on_at_once(bool head_first, scratch memory,
                                   .is_wanted =
                                       [this](auto, auto) {
                                           return lease_ &&
-                                                 connections_->pools.is_full(lease_->index());
+                                                 connections_->pools.has_waiters(lease_->index());
                                       },
                                   .is_free = [this] { return !lease_; }};
         read_ahead passing{*exchange_, answer_, limits};
@@ -227,6 +227,7 @@ task<result<unsigned>> passage::pass_upgrade() {
     set_answer();
     received ahead;
     any_stream backend = exchange_->release(ahead);
+    lease_->place().release(); // a tunnel may last for days
     result<any_stream> client = co_await answer_.upgrade("websocket");
     if (!client) co_return fail(client);
     exchange::of(asked_).continue_with(hold_tunnel(core_, *std::move(lease_), *std::move(client),

@@ -114,12 +114,14 @@ exchange_request passage::message() {
 task<result<unsigned>> passage::try_backends() {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     constexpr auto forever = std::chrono::steady_clock::time_point::max();
-    backend_search search{*core_->backends(), connections_->pools, connections_->wait};
+    backend_search search{*core_->backends(), connections_->pools, asked_.peer().address(),
+                          connections_->wait};
     const repeatable may_repeat{!passing_ && is_idempotent(asked_.method())};
     while ((lease_ = search.next())) {
         is_noted_ = false;
         backend_ = lease_->name();
         for (bool is_new = false;; is_new = true) {
+            exchange_.reset(); // its connection has the place
             now_or_task<result<backend_connection>> borrowing =
                 search.borrow(*lease_, is_new, may_repeat);
             result<backend_connection> lent = co_await std::move(borrowing);
@@ -159,6 +161,7 @@ task<result<unsigned>> passage::try_backends() {
             if (*judged) co_return **judged;
             break;
         }
+        exchange_.reset(); // before the lease
     }
     co_return failure_;
 }

@@ -70,7 +70,7 @@ class asking_a_backend : public fault_scenario {
         spooled_body body{"/nowhere"};
         const auto filled = co_await body.fill(source);
         if (!filled) co_return filled;
-        auto connection = co_await connections.borrow(lease, wait);
+        auto connection = co_await connections.borrow(lease, {}, wait);
         if (!connection) co_return fail(connection);
         const std::string front{fastcgi::begin_request(true).data(), 16};
         request_sender sender{front, body, body.size(), std::chrono::hours{1}};

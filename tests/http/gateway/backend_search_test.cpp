@@ -45,7 +45,7 @@ protected:
         backend_test::TearDown();
     }
     [[nodiscard]] backend_search search(std::chrono::nanoseconds wait) {
-        return {*set_, *connections_, wait};
+        return {*set_, *connections_, ip_address::loopback_v4(), wait};
     }
 
     std::array<std::optional<tcp_listener>, 2> listeners_;
@@ -58,17 +58,18 @@ TEST_P(backend_search_test, a_backend_with_a_free_place_is_asked_before_a_full_o
     run([&]() -> task<> {
         listen();
         backend_search one = search(1h);
-        const backend_lease first = *one.next();
+        backend_lease first = *one.next();
         auto held = or_throw(co_await one.borrow(first, false));
         backend_search two = search(1h);
 
-        const backend_lease second = *two.next();
+        backend_lease second = *two.next();
         const auto other = or_throw(co_await two.borrow(second, false));
 
         EXPECT_EQ(first.name(), names_[0]);
         EXPECT_EQ(second.name(), names_[1]);
         EXPECT_EQ(search(1h).next()->name(), names_[0]); // the least busy of full ones
-        connections_->give_back(first, std::move(held)); // an idle connection is room
+        connections_->give_back(first, std::move(held));
+        first.end();
         EXPECT_EQ(search(1h).next()->name(), names_[0]);
     });
 }
@@ -77,12 +78,12 @@ TEST_P(backend_search_test, a_request_waits_only_so_long_at_all_backends_togethe
     run([&]() -> task<> {
         listen();
         backend_search others = search(1h);
-        const backend_lease first = *others.next();
+        backend_lease first = *others.next();
         const auto held = or_throw(co_await others.borrow(first, false));
-        const backend_lease second = *others.next();
+        backend_lease second = *others.next();
         const auto held_too = or_throw(co_await others.borrow(second, false));
         backend_search late = search(1ms);
-        const backend_lease at = *late.next();
+        backend_lease at = *late.next();
 
         const auto refused = co_await late.borrow(at, false);
 
@@ -96,12 +97,12 @@ TEST_P(backend_search_test, a_request_without_time_learns_that_all_backends_are_
     run([&]() -> task<> {
         listen();
         backend_search others = search(1h);
-        const backend_lease first = *others.next();
+        backend_lease first = *others.next();
         const auto held = or_throw(co_await others.borrow(first, false));
-        const backend_lease second = *others.next();
+        backend_lease second = *others.next();
         const auto held_too = or_throw(co_await others.borrow(second, false));
         backend_search hasty = search(0s);
-        const auto at = hasty.next();
+        auto at = hasty.next();
         EXPECT_TRUE(at);
         if (!at) co_return;
 
@@ -116,16 +117,17 @@ TEST_P(backend_search_test, a_place_that_became_free_elsewhere_is_found_when_the
     run([&]() -> task<> {
         listen();
         backend_search others = search(1h);
-        const backend_lease first = *others.next();
+        backend_lease first = *others.next();
         const auto held = or_throw(co_await others.borrow(first, false));
-        const backend_lease second = *others.next();
+        backend_lease second = *others.next();
         auto held_too = std::optional{or_throw(co_await others.borrow(second, false))};
         backend_search late = search(1ms);
-        const backend_lease at = *late.next();
+        backend_lease at = *late.next();
         held_too.reset();
+        second.end();
 
         const auto refused = co_await late.borrow(at, false);
-        const auto next = late.next();
+        auto next = late.next();
 
         EXPECT_EQ(error_of(refused), std::errc::resource_unavailable_try_again);
         EXPECT_EQ(next ? next->name() : "none", names_[1]);

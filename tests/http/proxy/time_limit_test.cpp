@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -118,6 +119,27 @@ TEST_P(proxy_time_limit_test, whoever_waits_for_a_connection_gets_it) {
     EXPECT_TRUE(receive_request(at).starts_with("GET /second "));
     at.send(answer_of("two"));
     EXPECT_TRUE(receive_until(second, "two").ends_with("two"));
+}
+
+// Slow answers for one client kept everybody else out.
+TEST_P(proxy_time_limit_test, one_address_does_not_get_all_connections) {
+    serve_proxy({.connections = 10, .wait = std::chrono::minutes{1}});
+    std::vector<raw_peer> greedy;
+    std::vector<raw_peer> silent;
+    std::string head;
+    for (int each = 0; each < 12; ++each) {
+        greedy.push_back(connect_from("127.0.0.2"));
+        greedy.back().send(get_root);
+        if (each < 8) silent.push_back(take_request(head));
+    }
+    raw_peer other = connect();
+    other.send("GET /other HTTP/1.1\r\nHost: h\r\n\r\n");
+
+    raw_peer at = take_request(head);
+
+    EXPECT_TRUE(head.starts_with("GET /other ")) << head;
+    at.send(answer_of("ok"));
+    EXPECT_TRUE(receive_until(other, "ok").ends_with("ok"));
 }
 
 TEST_P(proxy_time_limit_test, no_backend_works_for_a_client_that_left_while_it_waited) {

@@ -45,6 +45,7 @@ body = "8MiB"
 match = "*.php"
 fastcgi = ["unix:php.sock", { address = "[::1]:9000", weight = 3 }]
 keep_connections = 2
+connections = 3
 streamed = true
 script_root = "/srv/app"
 allow = []
