@@ -31,9 +31,9 @@ struct target_parts {
 /// information and schemes other than http and https are refused.
 ///
 /// The characters are those of RFC 3986, and a few more: browsers send "[", "]", "|" and "^" of a
-/// link as they are, and in its query also "{", "}", "`" and "\" (the percent-encode sets of the
-/// URL Standard). A link like "?sort[]=name" must work. No component of a URL begins or ends at
-/// any of them.
+/// link as they are, and in its query also "{", "}", "`", "\" and a "%" that encodes nothing (the
+/// percent-encode sets of the URL Standard). Links like "?sort[]=name" and "?off=50%" must work. No
+/// component of a URL begins or ends at any of them.
 ///
 /// @return Nothing for a target that is refused: 400.
 [[nodiscard]] std::optional<target_parts> parse_target(std::string_view method,

@@ -13,11 +13,11 @@
 namespace simplenet::v0::http::detail::uri {
 
 enum character_class : std::uint8_t {
-    reg_name = 1,  // unreserved and sub-delims
-    path = 2,      // pchar without its "%", and "/"
-    query = 4,     // as path, and "?"; a fragment has the same
-    sent_path = 8, // as path, and what browsers do not encode there: see target.hpp
-    sent_query = 16,
+    reg_name = 1,    // unreserved and sub-delims
+    path = 2,        // pchar without its "%", and "/"
+    query = 4,       // as path, and "?"; a fragment has the same
+    sent_path = 8,   // as path, and what browsers do not encode there: see target.hpp
+    sent_query = 16, // "%" too
 };
 
 [[nodiscard]] constexpr std::array<std::uint8_t, 256> classes_of_characters() noexcept {
@@ -35,7 +35,7 @@ enum character_class : std::uint8_t {
     add(":@/", everywhere);
     add("?", query | sent_query);
     add("[]|^", sent_path | sent_query);
-    add("{}`\\", sent_query);
+    add("%{}`\\", sent_query);
     return table;
 }
 inline constexpr std::array<std::uint8_t, 256> character_classes = classes_of_characters();

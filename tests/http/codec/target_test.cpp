@@ -43,6 +43,8 @@ constexpr accepted_target accepted_targets[] = {
     {"GET", "/a?b?c/d", form::origin, "", "/a", "b?c/d"},
     {"GET", "/a%20b?%c3%A4", form::origin, "", "/a%20b", "%c3%A4"},
     {"GET", "/-._~!$&'()*+,;=:@", form::origin, "", "/-._~!$&'()*+,;=:@", ""},
+    {"GET", "/list?off=50%&on=%zz", form::origin, "", "/list", "off=50%&on=%zz"},
+    {"GET", "/?a=%2", form::origin, "", "/", "a=%2"},
     {"GET", "/list?sort[]=name&f={a|b}", form::origin, "", "/list", "sort[]=name&f={a|b}"},
     {"GET", "/a[1]|b^c", form::origin, "", "/a[1]|b^c", ""},
     {"OPTIONS", "/", form::origin, "", "/", ""},
@@ -95,7 +97,7 @@ TEST(target_test, a_character_that_a_target_cannot_have_is_refused) {
         const char c = static_cast<char>(byte);
         const bool visible = byte > 0x20 && byte < 0x7f;
         const bool in_path = visible && !"\"#%<>\\`{}"sv.contains(c);
-        const bool in_query = visible && !"\"#%<>"sv.contains(c);
+        const bool in_query = visible && !"\"#<>"sv.contains(c);
 
         EXPECT_EQ(parse_target("GET", std::string{"/a"} + c + "b").has_value(), in_path) << byte;
         EXPECT_EQ(parse_target("GET", std::string{"/?"} + c + "b").has_value(), in_query) << byte;
@@ -104,7 +106,7 @@ TEST(target_test, a_character_that_a_target_cannot_have_is_refused) {
 
 TEST(target_test, a_malformed_percent_encoding_is_refused) {
     for (const std::string_view target :
-         {"/%", "/%4", "/%4g", "/%g4", "/%%41", "/?%", "/?a=%2", "/?%zz", "http://h/%", "/%u0041"})
+         {"/%", "/%4", "/%4g", "/%g4", "/%%41", "http://h/%", "/%u0041"})
         EXPECT_FALSE(parse_target("GET", target)) << target;
 }
 
