@@ -1,5 +1,6 @@
 #include "http/files/file_cache.hpp"
 
+#include "http/files/coarse_time.hpp"
 #include "sys/calls.hpp"
 #include "sys/lack_of_descriptors.hpp"
 
@@ -26,15 +27,6 @@ namespace {
 /// can ask for as many as it likes.
 constexpr std::size_t most_others = 1000;
 constexpr std::size_t longest_other = 1024;
-
-using coarse_time = std::chrono::nanoseconds; // of CLOCK_MONOTONIC_COARSE
-
-/// Behind the exact time by a tick of the kernel, at most 10 ms. No system call.
-coarse_time coarse_now() noexcept {
-    timespec now{}; // clock_gettime(2) cannot fail here
-    static_cast<void>(::clock_gettime(CLOCK_MONOTONIC_COARSE, &now));
-    return std::chrono::seconds{now.tv_sec} + std::chrono::nanoseconds{now.tv_nsec};
-}
 
 bool is_worth_remembering(const result<served_ref>& answer) noexcept {
     return answer || is_missing(answer.error()) || answer.error() == std::errc::permission_denied;
