@@ -3,6 +3,7 @@
 #include "http/codec/target.hpp"
 #include "http/fields_access.hpp"
 #include "http/server/handler_call.hpp"
+#include "http/server/left_client.hpp"
 #include "http/server/service.hpp"
 
 #include <simplenet/core/detail/contract.hpp>
@@ -20,8 +21,6 @@
 #include <ctime>
 #include <string>
 #include <utility>
-
-#include <poll.h>
 
 namespace simplenet::v0::http::detail {
 
@@ -79,8 +78,7 @@ exchange::exchange(connection_state& connection, transport& over, std::span<fiel
 exchange::~exchange() = default;
 
 bool exchange::has_client_left() const noexcept {
-    pollfd client{.fd = native_handle(), .events = POLLRDHUP, .revents = 0};
-    return ::poll(&client, 1, 0) == 1;
+    return has_left(native_handle());
 }
 
 // --- one request after the other -----------------------------------------------------------------

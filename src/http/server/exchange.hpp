@@ -102,8 +102,7 @@ public:
     [[nodiscard]] static exchange& of(request& asked) noexcept { return *asked.exchange_; }
     /// The client's socket.
     [[nodiscard]] int native_handle() const noexcept { return transport_.native_handle(); }
-    /// Whether the client has ended its sending side, or the connection. A few clients end that
-    /// side and read on: for work that others wait for, they count as gone.
+    /// has_left() of the client.
     [[nodiscard]] bool has_client_left() const noexcept;
     [[nodiscard]] static exchange& of(response& answer) noexcept { return *answer.exchange_; }
     [[nodiscard]] static const exchange& of(const request& asked) noexcept {
