@@ -37,6 +37,9 @@ struct static_options {
     std::span<const std::string_view> index = default_index;
     /// Whether a directory without such a file is answered with a list of its entries. Otherwise
     /// the answer is 404.
+    ///
+    /// Each loop makes one list at a time, however many directories are asked for, and sends it to
+    /// all who wait for it. The newest lists are kept, up to 4 MiB of them.
     bool listing = false;
     symlinks follow = symlinks::beneath;
     /// Whether names that begin with a dot are served. Otherwise they count as missing, in every

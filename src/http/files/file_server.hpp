@@ -20,8 +20,9 @@
 namespace simplenet::v0::http::detail {
 
 class exchange;
+class listing_cache;
 
-/// Shared by the loops; each has a cache of its own.
+/// Shared by the loops; each has caches of its own.
 class file_server {
 public:
     /// Opens the directory; throws std::system_error if that fails.
@@ -48,9 +49,7 @@ private:
     [[nodiscard]] task<result<unsigned>> send_listing(request& asked, response& answer,
                                                       std::string_view path);
     [[nodiscard]] std::shared_ptr<file_cache> cache_of(exchange& with) const;
-    [[nodiscard]] open_rules rules() const noexcept {
-        return {.follow = options_.follow, .hidden = options_.hidden};
-    }
+    [[nodiscard]] std::shared_ptr<listing_cache> listings_of(exchange& with) const;
 
     const file_cache::root_ref root_;
     const std::vector<std::string> index_;

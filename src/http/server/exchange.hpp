@@ -125,6 +125,9 @@ public:
     [[nodiscard]] task<result<>> send_head();
     /// Whether the request asks for another protocol.
     [[nodiscard]] bool asks_for_upgrade() const noexcept { return framing_.upgrade; }
+    /// Waits for a turn of the loop in which no other connection takes a long step, such as one
+    /// that compresses: many at once would make a turn as long as their number.
+    [[nodiscard]] task<> take_turn();
     /// Forgets everything that was set for the answer but the status.
     void forget_answer() noexcept;
     /// Leaves work on a stream of upgrade() to `next`, which runs when this exchange is gone, and
@@ -301,9 +304,6 @@ private:
     /// The number of bytes taken; less than all of them only after a stop, of a flush.
     [[nodiscard]] task<result<std::size_t>> write_compressed(const_buffer from,
                                                              gzip_encoder::until what);
-    /// Waits for a turn of the loop in which no other connection goes on to compress: many at once
-    /// would make a turn as long as their number.
-    [[nodiscard]] task<> take_turn();
 
     // --- answer_file.cpp ---
     /// Sets ETag and Last-Modified.

@@ -5,14 +5,21 @@
 #include "http/server/http_test.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
+#include <latch>
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
+
+#if SIMPLENET_SEAMS
+#include "sys/seam.hpp"
+#endif
 
 namespace simplenet::v0 {
 namespace {
@@ -86,6 +93,52 @@ TEST_P(http_files_test, a_directory_may_be_listed) {
     EXPECT_THAT(all, StartsWith("HTTP/1.1 200"));
     EXPECT_THAT(all, HasSubstr("a &lt;b&gt;.txt"));
 }
+
+#if SIMPLENET_SEAMS
+/// Holds up all listings while it lives, and counts them.
+class held_listings final : public detail::sys::interceptor {
+public:
+    ~held_listings() override { released_.count_down(); }
+    [[nodiscard]] unsigned begun() const noexcept { return begun_; }
+
+private:
+    long on_call(detail::sys::pending_call& made) noexcept override {
+        if (made.which() == detail::sys::call::getdents) {
+            ++begun_;
+            released_.wait();
+        }
+        return made.make();
+    }
+
+    std::atomic<unsigned> begun_ = 0;
+    std::latch released_{1};
+    detail::sys::intercepting installed_{*this};
+};
+
+// Every thread that could have looked at the file made a listing.
+TEST_P(http_files_test, listings_leave_threads_to_files) {
+    write("a.txt", "hello");
+    const unsigned count = 8 * std::thread::hardware_concurrency() + 8;
+    for (unsigned each = 0; each < count; ++each)
+        std::filesystem::create_directory(directory_ / ("d" + std::to_string(each)));
+    http::router routes;
+    for (const char* const prefix : {"/x/", "/y/"})
+        routes.files(prefix, directory_ / "", {.listing = true});
+    serve(std::move(routes));
+    const held_listings held;
+
+    std::vector<testing::raw_peer> clients;
+    for (unsigned each = 0; each < count; ++each) {
+        clients.push_back(connect());
+        const std::string root = each % 2 == 0 ? "/x/d" : "/y/d";
+        clients.back().send("GET " + root + std::to_string(each) + "/ HTTP/1.1\r\nHost: h\r\n\r\n");
+    }
+    EXPECT_TRUE(eventually([&] { return held.begun() != 0; }));
+
+    EXPECT_THAT(get("/x/a.txt"), EndsWith("hello"));
+    EXPECT_EQ(held.begun(), 1U);
+}
+#endif
 
 TEST_P(http_files_test, precompressed_files_are_chosen_by_what_the_client_accepts) {
     write("a.txt", "hello");
