@@ -43,6 +43,7 @@ type_text text_of(value_type type) {
     case value_type::duration:
         return {"duration", "\"10s\""};
     case value_type::text:
+    case value_type::quoted_text:
         return {"string", "\"text\""};
     case value_type::choice:
         return {"string", "\"one\""};

@@ -241,7 +241,7 @@ constexpr key compress_keys[]{
 
 constexpr key auth_keys[]{
     {.name = "realm",
-     .type = value_type::text,
+     .type = value_type::quoted_text,
      .stored = stored_in<&authentication::realm, &authentication::realm_where>(),
      .description = "What the browser shows when it asks for the password."},
     {.name = "file",

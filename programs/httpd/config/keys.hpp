@@ -24,6 +24,7 @@ enum class value_type : std::uint8_t {
     text,
     choice,       ///< One of key::choices; stored as its index.
     header_text,  ///< What can be the value of a field, not empty.
+    quoted_text,  ///< What can stand between quotes in the value of a field.
     file,         ///< A path, absolute or relative to the file of the configuration.
     remote_file,  ///< An absolute path, of another machine perhaps.
     log_target,   ///< The same, or "-", or "off".

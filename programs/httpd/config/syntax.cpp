@@ -250,10 +250,15 @@ complaint wrong_header_name(std::string_view text) {
     return std::nullopt;
 }
 
-complaint wrong_header_value(std::string_view text) {
+complaint wrong_quoted_text(std::string_view text) {
     const bool controls =
         std::ranges::any_of(text, [](char each) { return is_control(each) && each != '\t'; });
     if (controls) return "has a control character, such as the end of a line, which cannot be sent";
+    return std::nullopt;
+}
+
+complaint wrong_header_value(std::string_view text) {
+    if (auto wrong = wrong_quoted_text(text)) return wrong;
     if (!text.empty() &&
         (text.front() == ' ' || text.front() == '\t' || text.back() == ' ' || text.back() == '\t'))
         return "begins or ends with a blank, which is lost on the way";

@@ -34,6 +34,8 @@ using complaint = std::optional<std::string>;
 
 /// RFC 9110, section 5.1; also those that frame a message, which the server sets itself.
 [[nodiscard]] complaint wrong_header_name(std::string_view text);
+/// A text that is sent as a quoted string: RFC 9110, section 5.6.4.
+[[nodiscard]] complaint wrong_quoted_text(std::string_view text);
 /// RFC 9110, section 5.5.
 [[nodiscard]] complaint wrong_header_value(std::string_view text);
 

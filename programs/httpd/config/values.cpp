@@ -434,6 +434,8 @@ std::optional<value> read_value(const key& key, const toml_tree::entry& entry,
         return reader.choice(at);
     case value_type::header_text:
         return reader.text_checked(at, reading::wrong_content_type);
+    case value_type::quoted_text:
+        return reader.text_checked(at, wrong_quoted_text);
     case value_type::file:
         return reader.file(at);
     case value_type::remote_file:
