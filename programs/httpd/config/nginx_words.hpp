@@ -1,5 +1,6 @@
 #pragma once
-// nginx_words: the key that does what a directive of nginx does, for those who come from there.
+// nginx_words: the key that does what a directive of nginx does, or why there is none, for those
+// who come from there.
 
 #include <optional>
 #include <string_view>
@@ -15,7 +16,10 @@ struct counterpart {
 /// Nothing if `directive` has no counterpart that is one key.
 std::optional<counterpart> counterpart_of(std::string_view directive) noexcept;
 
-/// Those that have one.
-std::vector<std::string_view> known_directives();
+/// Why there is nothing here that does what `directive` does; empty: it is not known.
+std::string_view why_absent(std::string_view directive) noexcept;
+
+std::vector<std::string_view> directives_with_counterpart();
+std::vector<std::string_view> directives_without_counterpart();
 
 } // namespace httpd

@@ -66,6 +66,8 @@ private:
             known.push_back(each.name);
         if (const auto here = counterpart_of(given.key))
             text += "; this directive of nginx is " + named(*here, section) + " here";
+        else if (const auto why = why_absent(given.key); !why.empty())
+            text += "; this directive of nginx has no counterpart here: " + std::string{why};
         else
             text += suggestion(given.key, known);
         found_.add(given.where, std::move(text));

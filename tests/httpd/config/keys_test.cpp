@@ -194,7 +194,7 @@ TEST(httpd_key_table_test, every_section_but_the_top_is_the_value_of_a_key) {
 }
 
 TEST(httpd_nginx_words_test, every_directive_leads_to_a_key) {
-    for (const std::string_view directive : known_directives()) {
+    for (const std::string_view directive : directives_with_counterpart()) {
         const std::optional<counterpart> here = counterpart_of(directive);
         ASSERT_TRUE(here) << directive;
         const auto all = all_sections();
@@ -203,6 +203,16 @@ TEST(httpd_nginx_words_test, every_directive_leads_to_a_key) {
         EXPECT_NE((*found)->find(here->key), nullptr) << directive;
     }
     EXPECT_FALSE(counterpart_of("match"));
+}
+
+TEST(httpd_nginx_words_test, a_directive_without_a_counterpart_is_no_key) {
+    for (const std::string_view directive : directives_without_counterpart()) {
+        EXPECT_FALSE(why_absent(directive).empty()) << directive;
+        EXPECT_FALSE(counterpart_of(directive)) << directive;
+        for (const section* section : all_sections())
+            EXPECT_EQ(section->find(directive), nullptr) << directive << ' ' << section->name;
+    }
+    EXPECT_EQ(why_absent("match"), "");
 }
 
 } // namespace
