@@ -21,6 +21,7 @@ using std::chrono::system_clock;
 
 constexpr std::size_t longest_number = 20;
 constexpr std::size_t longest_address = INET6_ADDRSTRLEN + 1 + longest_number; // with its zone
+constexpr std::size_t longest_text = 4096; // before it is escaped, which makes it six times as long
 
 /// The octets as text, each with its length.
 struct octet_texts {
@@ -77,17 +78,22 @@ char* append_status(char* to, unsigned status) noexcept {
     return to + 3;
 }
 
+std::string_view cut(std::string_view text) noexcept {
+    return text.substr(0, longest_text);
+}
+
 /// `-` in place of nothing, as Apache does.
 char* append_or_dash(char* to, std::string_view text) noexcept {
     if (text.empty()) {
         *to++ = '-';
         return to;
     }
-    return append_escaped<escapes::hex>(to, text);
+    return append_escaped<escapes::hex>(to, cut(text));
 }
 
 /// A name with a space would add a column, so that is escaped too.
 char* append_user(char* to, std::string_view name) noexcept {
+    name = cut(name);
     for (auto space = name.find(' '); space != std::string_view::npos; space = name.find(' ')) {
         to = append_escaped<escapes::hex>(to, name.substr(0, space));
         to = append_escape<escapes::hex>(to, ' ');
@@ -115,10 +121,10 @@ char* append_combined(char* to, const access_entry& of, system_clock::time_point
         if (of.method == "GET") [[likely]] {
             to = append(to, "GET ");
         } else {
-            to = append_escaped<escapes::hex>(to, of.method);
+            to = append_escaped<escapes::hex>(to, cut(of.method));
             *to++ = ' ';
         }
-        to = append_escaped<escapes::hex>(to, of.target);
+        to = append_escaped<escapes::hex>(to, cut(of.target));
         if (of.version == 11)
             to = append(to, " HTTP/1.1");
         else if (of.version == 10)
@@ -155,7 +161,7 @@ char* append_seconds(char* to, std::chrono::nanoseconds duration) noexcept {
 
 char* append_text(char* to, std::string_view key, std::string_view value) noexcept {
     to = append(to, key);
-    return append_escaped<escapes::json>(to, value);
+    return append_escaped<escapes::json>(to, cut(value));
 }
 
 char* append_json(char* to, const access_entry& of, system_clock::time_point now,
@@ -195,9 +201,10 @@ std::size_t room_for_line(const access_entry& of, log_format format) noexcept {
     // The keys, the time, four numbers, the address; the slack of escaped_room() once, because the
     // next text overwrites it.
     constexpr std::size_t rest = 320 + 4 * longest_number + longest_address + 16;
-    const std::size_t texts = of.user.size() + of.method.size() + of.target.size() +
-                              of.host.size() + of.referer.size() + of.user_agent.size() +
-                              of.site.size();
+    std::size_t texts = 0;
+    for (const std::string_view each :
+         {of.user, of.method, of.target, of.host, of.referer, of.user_agent, of.site})
+        texts += cut(each).size();
     return rest + texts * (format == log_format::json ? longest_escape<escapes::json>
                                                       : longest_escape<escapes::hex>);
 }

@@ -28,7 +28,6 @@ using steady = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr std::size_t enough = std::size_t{64} * 1024; // bytes that are worth a write at once
-constexpr std::size_t longest_cut_text = 4096;
 
 constinit thread_local time_text access_times;
 
@@ -39,19 +38,6 @@ std::chrono::system_clock::time_point coarse_now() noexcept {
     ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
     return std::chrono::system_clock::time_point{std::chrono::seconds{now.tv_sec} +
                                                  std::chrono::nanoseconds{now.tv_nsec}};
-}
-
-std::string_view cut(std::string_view text) noexcept {
-    return text.substr(0, longest_cut_text);
-}
-
-/// Of a request whose texts are so long that its line could not be buffered.
-access_entry cut_texts(access_entry entry) noexcept {
-    for (auto* const text : {&entry.user, &entry.method, &entry.target, &entry.host, &entry.referer,
-                             &entry.user_agent, &entry.site}) {
-        *text = cut(*text);
-    }
-    return entry;
 }
 
 } // namespace
@@ -185,10 +171,6 @@ lane* access_log::state::make_lane() noexcept {
 
 void access_log::state::write_line(lane& to, const access_entry& entry) noexcept {
     const std::size_t room = room_for_line(entry, to.format);
-    if (room > to.bytes->capacity() / 4) [[unlikely]] {
-        const access_entry shorter = cut_texts(entry);
-        if (room_for_line(shorter, to.format) < room) return write_line(to, shorter);
-    }
     char* const begin = to.bytes->reserve(room);
     if (begin == nullptr) return to.drop();
 

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -138,8 +139,34 @@ TEST_F(access_format_test, a_mapped_address_is_written_as_ipv4) {
     EXPECT_EQ(combined({.peer = {*address, 1}}).find("192.0.2.1 - "), 0U);
 }
 
+// A field of 31 KB used to become 180 KB of a line.
+TEST_F(access_format_test, long_texts_are_cut_before_they_are_escaped) {
+    const std::string hostile = std::string(4095, '\xff') + " \xff tail";
+    const access_entry entry{.peer = endpoint::loopback(1),
+                             .user = hostile,
+                             .method = hostile,
+                             .target = hostile,
+                             .host = hostile,
+                             .referer = hostile,
+                             .user_agent = hostile,
+                             .site = hostile};
+    const std::vector<std::pair<log_format, std::size_t>> texts_and_escapes{
+        {log_format::combined, 5 * 4095}, {log_format::json, 7 * 4095}};
+
+    for (const auto& [format, escapes] : texts_and_escapes) {
+        const std::string text = line(entry, format);
+        std::size_t found = 0;
+        for (std::size_t at = 0; (at = text.find("ff", at)) != std::string::npos; at += 2)
+            ++found;
+
+        EXPECT_EQ(found, escapes);
+        EXPECT_EQ(text.find("tail"), std::string::npos);
+        EXPECT_LT(room_for_line(entry, format), std::size_t{180'000});
+    }
+}
+
 TEST_F(access_format_test, the_longest_of_everything_fits) {
-    const std::string hostile(1000, '\xff');
+    const std::string hostile(5000, '\xff');
     const auto address = ip_address::parse("1111:2222:3333:4444:5555:6666:7777:8888%4294967295");
     ASSERT_TRUE(address);
     const access_entry entry{.peer = {*address, 65535},
@@ -156,8 +183,8 @@ TEST_F(access_format_test, the_longest_of_everything_fits) {
                              .site = hostile};
 
     // A sanitizer sees a write beyond the room.
-    EXPECT_GT(combined(entry).size(), 20000U);
-    EXPECT_GT(json(entry).size(), 42000U);
+    EXPECT_GT(combined(entry).size(), 80000U);
+    EXPECT_GT(json(entry).size(), 170000U);
 }
 
 } // namespace
