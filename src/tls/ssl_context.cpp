@@ -46,7 +46,8 @@ void log_key(const SSL* connection, const char* line) noexcept {
     }
 }
 
-/// The host_name of SNI in lower case (RFC 6066, section 3); empty: none, or a malformed one.
+/// The host_name of SNI in lower case (RFC 6066, section 3); empty: none, or a malformed one. The
+/// RFC forbids a dot at the end, but some clients send the one of their URL: it is dropped.
 std::string name_in_hello(SSL* connection) {
     const unsigned char* data = nullptr;
     std::size_t size = 0;
@@ -57,7 +58,9 @@ std::string name_in_hello(SSL* connection) {
     if (size < 5 || extension[2] != TLSEXT_NAMETYPE_host_name) return {};
     const std::size_t length = extension[3] * 256U + extension[4];
     if (size - 5 < length) return {};
-    return in_lower_case({reinterpret_cast<const char*>(data) + 5, length});
+    std::string name = in_lower_case({reinterpret_cast<const char*>(data) + 5, length});
+    if (name.ends_with('.')) name.pop_back();
+    return name;
 }
 
 // Before anything else looks at the message, so that a ticket is checked against the certificate

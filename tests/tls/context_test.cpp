@@ -1,11 +1,14 @@
 #include <simplenet/tls/context.hpp>
 
+#include "tls/raw_tls.hpp"
 #include "tls/tls_pair.hpp"
 
 #include "support/backend_test.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <simplenet/core/unique_fd.hpp>
+#include <simplenet/coro/combinators.hpp>
+#include <simplenet/stream/duplex.hpp>
 #include <simplenet/tls/errc.hpp>
 
 #include <array>
@@ -205,6 +208,27 @@ protected:
         return subject;
     }
 
+    /// The same for a client that sends any name.
+    std::string subject_for_raw(const tls::context& server, std::string name) {
+        std::string subject;
+        run([&]() -> task<> {
+            auto [left, right] = duplex(std::size_t{64} * 1024);
+            testing::raw_tls by{std::move(left), testing::raw_side::client, TLS1_3_VERSION};
+            testing::memory_stream end{std::move(right), server};
+            // The macro for it casts const away.
+            SSL_ctrl(by.ssl(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                     name.data());
+            const auto [shaken, accepted] = co_await when_all(by.handshake(), end.handshake());
+            EXPECT_TRUE(shaken && accepted);
+            std::array<char, 256> text{};
+            const X509* const certificate = SSL_get0_peer_certificate(by.ssl());
+            if (certificate == nullptr) co_return;
+            subject = X509_NAME_oneline(X509_get_subject_name(certificate), text.data(),
+                                        static_cast<int>(text.size()));
+        });
+        return subject;
+    }
+
     testing::temporary_directory own_;
 };
 
@@ -225,6 +249,21 @@ TEST_P(tls_context_loop_test, the_name_chooses_the_certificate) {
     EXPECT_EQ(subject_for(server, client(), "two.example"), "CN=two");
     EXPECT_EQ(subject_for(server, client(), "three.example"), "CN=server");
     EXPECT_EQ(subject_for(server, client(), "127.0.0.1"), "CN=server"); // no SNI
+}
+
+// Used to get the first certificate. Our own clients send no such name.
+TEST_P(tls_context_loop_test, a_dot_behind_the_name_does_not_change_the_certificate) {
+    const std::string chain = certificate("one.pem");
+    const std::string key = certificate("one.key");
+    const std::array<tls::certificate_files, 1> more{
+        tls::certificate_files{.chain_file = chain, .key_file = key}};
+    const auto server =
+        server_with("server", [&](tls::server_config& config) { config.more_certificates = more; });
+
+    EXPECT_EQ(subject_for_raw(server, "one.example."), "/CN=one");
+    EXPECT_EQ(subject_for_raw(server, "WWW.one.example."), "/CN=one");
+    EXPECT_EQ(subject_for_raw(server, "one.example.."), "/CN=server");
+    EXPECT_EQ(subject_for_raw(server, "."), "/CN=server");
 }
 
 TEST_P(tls_context_loop_test, certificates_with_keys_of_two_kinds_complete_each_other) {
