@@ -208,7 +208,16 @@ void check_password_file(const authentication& auth, problems& found) {
     if (auth.file.empty() || !check_readable("file", auth.file, auth.where, found)) return;
     std::string problem;
     const auto users = password_file::read(auth.file, problem);
-    if (users) return;
+    if (users) {
+        const std::vector<std::string_view> costs{users->costs().begin(), users->costs().end()};
+        if (costs.size() > 1)
+            found.add(
+                auth.where,
+                "`file`: " + quote(auth.file) + " has hashes of different methods or costs, " +
+                    joined(costs, "and", code) + ": a wrong password is hashed with each of them",
+                severity::warning);
+        return;
+    }
     if (problem.empty()) problem = users.error().message();
     found.add(auth.where, "`file`: " + quote(auth.file) + ": " + problem);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <set>
 #include <system_error>
 
 #include <cerrno>
@@ -68,6 +69,28 @@ std::string hash_of(const std::string& password, const std::string& setting) {
     return hash;
 }
 
+/// The method and the cost, such as `$6$rounds=5000$`: crypt(5). Of a hash that is well-formed.
+std::string cost_of(std::string_view hash) {
+    const std::size_t method_end = hash.find('$', 1) + 1;
+    const std::string_view method = hash.substr(0, method_end);
+    const std::string_view parameter =
+        hash.substr(method_end, hash.find('$', method_end) + 1 - method_end);
+    // The kinds of bcrypt take equally long.
+    if (method.starts_with("$2")) return "$2b$" + std::string{parameter};
+    if (method == "$y$") return std::string{method} + std::string{parameter};
+    const bool has_rounds = parameter.starts_with("rounds=");
+    return std::string{method} + (has_rounds ? std::string{parameter} : "rounds=5000$");
+}
+
+/// Equal for hashes that take equally long for a password.
+std::string pace_of(std::string_view hash) {
+    std::string pace = cost_of(hash);
+    // SHA-2 works on blocks, which are more if the salt is longer.
+    const bool is_sha = pace.starts_with("$5$") || pace.starts_with("$6$");
+    const std::size_t salt_end = hash.rfind('$');
+    return is_sha ? pace + std::to_string(salt_end - hash.rfind('$', salt_end - 1)) : pace;
+}
+
 bool equal_in_constant_time(std::string_view left, std::string_view right) noexcept {
     if (left.size() != right.size()) return false;
     unsigned different = 0;
@@ -86,6 +109,7 @@ result<password_file> password_file::read(const std::string& path, std::string& 
 
 result<password_file> password_file::parse(std::string_view text, std::string& problem) {
     password_file made;
+    std::set<std::string> paces;
     const auto refuse = [&](std::size_t line, std::string_view why) {
         problem = "line " + std::to_string(line) + ": " + std::string{why};
         return fail(std::errc::invalid_argument);
@@ -107,17 +131,23 @@ result<password_file> password_file::parse(std::string_view text, std::string& p
         if (!made.users_.emplace(line.substr(0, colon), hash).second) {
             return refuse(number, "the user has a line already");
         }
+        if (paces.insert(pace_of(hash)).second) made.paced_.push_back(hash);
+        if (const std::string cost = cost_of(hash);
+            std::ranges::find(made.costs_, cost) == made.costs_.end())
+            made.costs_.push_back(cost);
     }
     return made;
 }
 
 bool password_file::matches(const std::string& user, const std::string& password) const {
     const auto found = users_.find(user);
-    if (found == users_.end()) {
-        if (!users_.empty()) static_cast<void>(hash_of(password, users_.begin()->second));
-        return false;
-    }
-    return equal_in_constant_time(hash_of(password, found->second), found->second);
+    const bool is_known = found != users_.end();
+    if (is_known && equal_in_constant_time(hash_of(password, found->second), found->second))
+        return true;
+    const std::string done = is_known ? pace_of(found->second) : std::string{};
+    for (const std::string& each : paced_)
+        if (pace_of(each) != done) static_cast<void>(hash_of(password, each));
+    return false;
 }
 
 } // namespace httpd

@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace httpd {
 
@@ -30,16 +31,23 @@ public:
     [[nodiscard]] static simplenet::result<password_file> parse(std::string_view text,
                                                                 std::string& problem);
 
-    /// Whether `password` is that of `user`. Takes about as long for a user that does not exist, so
-    /// that the time does not tell which do. Blocks for as long as the hash was made to take:
+    /// Whether `password` is that of `user`. Blocks for as long as the hash was made to take:
     /// milliseconds to a second.
+    ///
+    /// The time does not tell which users exist, or whose hash is cheap: a wrong password is hashed
+    /// once with each method and cost in the file, whoever the user is. Only a right one takes no
+    /// more than the hash of its user.
     [[nodiscard]] bool matches(const std::string& user, const std::string& password) const;
 
     [[nodiscard]] bool operator==(const password_file&) const = default;
     [[nodiscard]] std::size_t size() const noexcept { return users_.size(); }
+    /// The different methods and costs, such as `$2b$10$` or `$6$rounds=5000$`, as in the file.
+    [[nodiscard]] const std::vector<std::string>& costs() const noexcept { return costs_; }
 
 private:
     std::map<std::string, std::string, std::less<>> users_; // to their hashes
+    std::vector<std::string> paced_;                        // a hash for each time that one takes
+    std::vector<std::string> costs_;
 };
 
 } // namespace httpd

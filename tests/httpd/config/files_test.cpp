@@ -68,6 +68,25 @@ TEST_F(httpd_files_test, a_file_of_passwords_must_be_one) {
               "site.toml:5:17: `file`: \"fifo\" is no file\n");
 }
 
+TEST_F(httpd_files_test, hashes_that_cost_differently_are_told) {
+    const std::string bcrypt = ":$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW\n";
+    const std::string same_bcrypt =
+        ":$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW\n";
+    const std::string dearer_bcrypt =
+        ":$2b$05$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW\n";
+    const std::string sha =
+        ":$5$rounds=1000$saltsalt$eKLZU9t9OoPWrqOQsoTIKG0aYkZ5rGOoOQhiIvoSWX2\n";
+    std::ofstream{directory / "one"} << "a" + bcrypt + "b" + same_bcrypt;
+    std::ofstream{directory / "three"} << "a" + bcrypt + "b" + sha + "c" + dearer_bcrypt;
+
+    EXPECT_EQ(told("root = \"www\"\nauth = { file = \"one\" }\n"), "");
+    EXPECT_EQ(
+        told("root = \"www\"\nauth = { file = \"three\" }\n"),
+        "site.toml:5:17: warning: `file`: \"three\" has hashes of different methods or costs, "
+        "`$2b$04$`, `$5$rounds=1000$` and `$2b$05$`: a wrong password is hashed with each of "
+        "them\n");
+}
+
 TEST_F(httpd_files_test, a_configuration_that_is_a_fifo_without_a_writer_is_empty) {
     const std::string file = directory / "site.toml";
     ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);

@@ -3,6 +3,9 @@
 #include "support/error_of.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <ctime>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <string>
@@ -10,7 +13,9 @@
 namespace httpd {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // Hashes of "secret", with low costs.
 constexpr std::string_view users =
@@ -71,6 +76,46 @@ TEST(password_file_test, a_hash_that_is_not_whole_is_malformed) {
         hash.pop_back();
         EXPECT_THAT(problem_of("a:" + hash), HasSubstr("malformed")) << hash;
     }
+}
+
+/// The least of some, so that what else the machine does counts little.
+std::chrono::nanoseconds time_of_refusal(const password_file& by, const std::string& user) {
+    const auto now = [] {
+        ::timespec time{};
+        ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+        return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
+    };
+    auto least = std::chrono::nanoseconds::max();
+    for (int each = 0; each < 3; ++each) {
+        const auto begin = now();
+        EXPECT_FALSE(by.matches(user, "wrong"));
+        least = std::min<std::chrono::nanoseconds>(least, now() - begin);
+    }
+    return least;
+}
+
+// An unknown user used to take as long as the first one of the file, and each known user as long as
+// its own hash: the time told names.
+TEST(password_file_test, a_wrong_password_takes_as_long_for_every_user_as_the_dearest_hash) {
+    constexpr std::string_view cheap =
+        "a:$5$rounds=1000$saltsalt$eKLZU9t9OoPWrqOQsoTIKG0aYkZ5rGOoOQhiIvoSWX2\n"; // 0.5 ms
+    constexpr std::string_view dear =
+        "b:$2y$08$abcdefghijklmnopqrstuuHGaj8X0gyV0nNYEM.J5pTQDq3AfkM3W\n"; // 15 ms
+    const password_file mixed = parse(std::string{cheap} + std::string{dear});
+    const auto dearest = time_of_refusal(parse(dear), "b");
+
+    for (const char* const user : {"a", "b", "nobody"})
+        EXPECT_GT(time_of_refusal(mixed, user), dearest * 3 / 4) << user;
+}
+
+TEST(password_file_test, costs_are_told_once_each) {
+    EXPECT_THAT(parse(users).costs(),
+                ElementsAre("$5$rounds=1000$", "$6$rounds=1000$", "$2b$04$", "$y$j75$"));
+    const std::string hash = "$saltsalt$" + std::string(86, 'a');
+    const std::string other_salt = "$salt$" + std::string(86, 'a');
+    EXPECT_THAT(parse("a:$6" + hash + "\nb:$6$rounds=5000" + other_salt).costs(),
+                ElementsAre("$6$rounds=5000$"));
+    EXPECT_THAT(parse("").costs(), IsEmpty());
 }
 
 // Hashing once would take hours, by these rounds.
