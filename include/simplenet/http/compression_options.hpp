@@ -14,6 +14,11 @@ namespace simplenet::v0::http {
 /// Which answers are compressed with gzip while they are sent, for clients that accept it. None by
 /// default.
 ///
+/// A compressed answer loses what holds for the plain bytes only: Content-Length, Accept-Ranges,
+/// Content-MD5, Digest, Content-Digest and Repr-Digest; a strong ETag becomes weak. An answer to
+/// HEAD has the same fields as one to GET, as far as the handler tells its type and length: if the
+/// length is unknown, it counts as large enough.
+///
 /// Do not compress a page that contains both a secret and what a stranger can put into it: the size
 /// of the answers tells the secret (CVE-2013-3587, BREACH).
 struct compression_options {

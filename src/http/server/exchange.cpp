@@ -351,9 +351,15 @@ task<ending> exchange::end_request() {
             connection_.failed = true;
             co_return co_await refuse(500);
         }
-        const result<> room = co_await make_room(head_size({}));
-        if (!room) co_return ending::abort;
-        append_answer({}, {});
+        // An answer to HEAD of which the handler only knows the length.
+        if (head_only_ && announced_ && takes_gzip({}, announced_)) {
+            const result<> sent = co_await send_compressed({}, {});
+            if (!sent) co_return ending::abort;
+        } else {
+            const result<> room = co_await make_room(head_size({}));
+            if (!room) co_return ending::abort;
+            append_answer({}, {});
+        }
     } else if (stage_ == stage::streaming) {
         if (is_stream_cut()) co_return ending::abort;
         const result<> ended = co_await end_stream();

@@ -23,6 +23,8 @@ namespace {
 
 using namespace http::detail;
 using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -114,6 +116,58 @@ TEST_P(http_compression_test, large_texts_are_compressed_for_clients_that_accept
     EXPECT_THAT(plain, Not(HasSubstr("Content-Encoding")));
     EXPECT_THAT(plain, HasSubstr("\r\nVary: Accept-Encoding\r\n"));
     EXPECT_THAT(plain, EndsWith(text));
+}
+
+// Used to be sent with the compressed body, for which they do not hold: digests did not match.
+TEST_P(http_compression_test, what_describes_the_plain_body_is_not_sent_with_a_compressed_one) {
+    http::router routes;
+    routes.get("/", [](http::request&, http::response& answer) -> task<result<>> {
+        answer.set("accept-ranges", "bytes")
+            .set("Content-MD5", "m")
+            .set("Digest", "sha-256=d")
+            .set("Content-Digest", "sha-256=:c:")
+            .set("Repr-Digest", "sha-256=:r:")
+            .set("X-Digest", "x");
+        co_return co_await answer.send("text/plain", std::string(5000, 'a'));
+    });
+    serve_text(std::move(routes));
+    const auto plain_only =
+        AnyOf(HasSubstr("accept-ranges"), HasSubstr("MD5"), HasSubstr("\nDigest"),
+              HasSubstr("t-Digest"), HasSubstr("r-Digest"));
+
+    EXPECT_THAT(get(accepting), AllOf(Not(plain_only), HasSubstr("\r\nX-Digest: x\r\n")));
+    EXPECT_THAT(get(""),
+                AllOf(HasSubstr("\r\naccept-ranges: bytes\r\n"),
+                      HasSubstr("\r\nContent-MD5: m\r\n"), HasSubstr("\r\nDigest: sha-256=d\r\n"),
+                      HasSubstr("\r\nContent-Digest: sha-256=:c:\r\n"),
+                      HasSubstr("\r\nRepr-Digest: sha-256=:r:\r\n")));
+}
+
+// A handler that only announces a length, as the proxy does for HEAD, used to show the length and
+// the strong tag of the plain body.
+TEST_P(http_compression_test, an_answer_to_head_has_the_fields_of_the_compressed_answer) {
+    http::router routes;
+    const std::string text(5000, 'a');
+    routes.get("/sent", [text](http::request&, http::response& answer) -> task<result<>> {
+        answer.set("ETag", "\"1\"").set("Content-MD5", "m");
+        co_return co_await answer.send("text/plain", text);
+    });
+    routes.get("/announced", [text](http::request& asked, http::response& answer) -> task<> {
+        answer.set("Content-Type", "text/plain").set("ETag", "\"1\"").set("Content-MD5", "m");
+        answer.set("Content-Length", std::to_string(text.size()));
+        if (asked.method() == "HEAD") co_return;
+        EXPECT_EQ(co_await answer.write_some(text), text.size());
+    });
+    serve_text(std::move(routes));
+    for (const std::string path : {"/sent", "/announced"}) {
+        const std::string rest =
+            path + " HTTP/1.1\r\nHost: h\r\n" + std::string{accepting} + "\r\n";
+        const std::string head = ask("HEAD " + rest);
+
+        EXPECT_THAT(ask("GET " + rest), StartsWith(head)) << path;
+        EXPECT_THAT(head, HasSubstr("\r\nETag: W/\"1\"\r\n"));
+        EXPECT_THAT(head, AllOf(EndsWith("\r\n\r\n"), Not(HasSubstr("MD5"))));
+    }
 }
 
 TEST_P(http_compression_test, other_types_and_small_answers_are_not_compressed) {
