@@ -65,7 +65,8 @@ public:
     /// @return 0: answered. Otherwise nothing was answered, and no field was set; a status that
     ///         tells why: 502, a backend could not be reached, or answers nonsense; 504, one took
     ///         too long; 503, no connection became free; 507, 500, the body could not be stored;
-    ///         400, 501, a bad Max-Forwards, or a TRACE that ends here.
+    ///         413, it turned out to be larger than the limit; 400, 501, a bad Max-Forwards, or a
+    ///         TRACE that ends here.
     [[nodiscard]] task<result<unsigned>> attempt(request& asked, response& answer) const;
 
     /// The backends, in the order of the options.

@@ -50,6 +50,7 @@ task<result<unsigned>> passage::run_spooled(std::string_view directory) {
     spooled_body body{directory, core_->options().request_buffer};
     const result<> filled = co_await body.fill(async_reader_ref{asked_});
     if (!filled) {
+        if (filled.error() == errc::body_too_large) co_return 413U;
         if (body.disk_status() == 0) co_return fail(filled);
         core_->report(gateway_event::trouble, {}, "storing the body of a request", filled.error());
         co_return body.disk_status();
@@ -173,6 +174,7 @@ bool passage::can_repeat() const noexcept {
 
 result<std::optional<unsigned>> passage::judge_failure(std::error_code why, bool was_kept) {
     if (const std::error_code source = exchange_->source_failure()) {
+        if (source == errc::body_too_large) return 413U;
         if (passing_) return fail(source); // the client's fault
         core_->report(gateway_event::trouble, backend_, "reading a stored body", source);
         return 500U;

@@ -3,6 +3,7 @@
 #include "proxy_test.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -169,6 +170,34 @@ TEST_P(passing_test, a_streamed_body_is_passed_on_while_it_arrives) {
     EXPECT_EQ(at.receive(12), "2\r\nde\r\n0\r\n\r\n");
     at.send(answer_of("ok"));
     EXPECT_TRUE(receive_until(client, "ok").ends_with("\r\n\r\nok"));
+}
+
+// Used to be an error of attempt(), which the server answered without the fields of the handler.
+TEST_P(passing_test, a_body_that_turns_out_too_large_is_left_to_the_handler) {
+    for (const bool streamed : {false, true}) {
+        const http::backend to[]{{backend().name()}};
+        const http::proxy_handler proxy{{.backends = to, .streamed = streamed}};
+        http::router routes;
+        routes.post("/", [proxy](http::request& asked, http::response& answer) -> task<result<>> {
+            answer.set("X-Site", "s");
+            const result<unsigned> left = co_await proxy.attempt(asked, answer);
+            if (!left) co_return fail(left);
+            co_return co_await answer.status(*left).send("text/plain", "own page");
+        });
+        serve(std::move(routes), {.limits = {.body = 4}});
+        raw_peer client = connect();
+        client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+        std::optional<raw_peer> at;
+        std::string head;
+        if (streamed) at.emplace(take_request(head));
+        client.send("2\r\nde\r\n0\r\n\r\n");
+
+        const std::string answer = receive_until(client, "own page");
+        EXPECT_TRUE(answer.starts_with("HTTP/1.1 413 ")) << answer;
+        EXPECT_NE(answer.find("\r\nX-Site: s\r\n"), std::string::npos) << answer;
+        EXPECT_NE(answer.find("\r\nConnection: close\r\n"), std::string::npos) << answer;
+        end_loops();
+    }
 }
 
 TEST_P(passing_test, large_bodies_pass_both_ways) {

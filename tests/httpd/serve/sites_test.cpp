@@ -239,6 +239,26 @@ TEST_P(sites_test, bodies_beyond_the_limit_of_a_route_are_refused) {
     EXPECT_THAT(post("/r", std::string(2'000'000, 'x')), EndsWith("taken"));
 }
 
+// Used to be answered without them: the length is known only while the body is read.
+TEST_P(sites_test, a_chunked_body_beyond_the_limit_has_the_fields_and_the_page_of_its_site) {
+    write("413.html", "own page");
+    write("a.php", "x");
+    serve_sites("[[site]]\nroot = \"$\"\nbody = 4\nheaders = { \"X-Site\" = \"s\" }\n"
+                "error_pages = { 413 = \"/413.html\" }\n"
+                "[[site.route]]\nmatch = \"*.php\"\nfastcgi = \"127.0.0.1:1\"\n"
+                "[[site.route]]\nmatch = \"/*\"\nproxy = \"127.0.0.1:1\"\n");
+
+    for (const std::string path : {"/a.php", "/proxied"}) {
+        const std::string answer = ask("POST " + path + " HTTP/1.1\r\nHost: h\r\n" +
+                                       "Transfer-Encoding: chunked\r\n\r\n5\r\nfives\r\n0\r\n\r\n");
+
+        EXPECT_THAT(answer, has_status(413)) << path;
+        EXPECT_THAT(answer, HasSubstr("\r\nX-Site: s\r\n")) << path;
+        EXPECT_THAT(answer, HasSubstr("\r\nConnection: close\r\n")) << path;
+        EXPECT_THAT(answer, EndsWith("\r\n\r\nown page")) << path;
+    }
+}
+
 // --- who may -------------------------------------------------------------------------------------
 
 TEST_P(sites_test, addresses_are_allowed_and_denied) {
