@@ -48,9 +48,9 @@ public:
     /// await. This object outlives the await.
     ///
     /// @return 0: answered. Otherwise nothing was answered, and this is the status that fits: 404;
-    ///         403: the file cannot be read; 405 with Allow, which has been set, unless
-    ///         a status other than 200 was set before; 500 or 503: the
-    ///         file system or its errors.
+    ///         403: the file cannot be read; 405 with Allow, which has been set, unless a status
+    ///         other than 200 was set before; 412: a condition of the request does not hold; 416
+    ///         with Content-Range, which has been set; 500 or 503: the file system or its errors.
     ///
     /// @par Errors
     /// Those of response::send_file().

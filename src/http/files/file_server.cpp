@@ -62,11 +62,11 @@ result<unsigned> left_by(std::error_code why) {
     return status;
 }
 
-task<result<unsigned>> end_sending(served_ref file, now_or_task<result<>> sending) {
+task<result<unsigned>> end_sending(exchange& with, served_ref file, now_or_task<result<>> sending) {
     const served_ref kept = std::move(file); // until it has been sent
     const result<> sent = co_await std::move(sending);
     if (!sent) co_return fail(sent);
-    co_return 0U;
+    co_return with.take_refusal();
 }
 
 task<result<>> answer_left_later(request& asked, now_or_task<result<unsigned>> attempt) {
@@ -183,7 +183,9 @@ task<result<unsigned>> file_server::serve_path(request& asked, response& answer,
 now_or_task<result<unsigned>> file_server::send_known(request& asked, response& answer,
                                                       served_ref file) {
     now_or_task<result<>> sending = send(asked, answer, *file);
-    if (sending.now() == nullptr) return end_sending(std::move(file), std::move(sending));
+    if (sending.now() == nullptr) {
+        return end_sending(exchange::of(asked), std::move(file), std::move(sending));
+    }
     return none_left(std::move(sending));
 }
 
@@ -199,14 +201,18 @@ now_or_task<result<>> file_server::send(request& asked, response& answer, const 
         if (chosen != &file.plain) answer.set("Content-Encoding", name_of(*coding));
     }
     if (!cache_control_.empty()) answer.set("Cache-Control", cache_control_);
-    const http::file_options described{.content_type = file.content_type,
-                                       .entity_tag = chosen->etag,
-                                       .last_modified = chosen->modified};
-    const content_source from{
-        .fd = chosen->fd.get(),
-        .memory = chosen->in_memory ? reinterpret_cast<const std::byte*>(chosen->contents.data())
-                                    : nullptr,
-        .validators = chosen->validators};
+    content_source from{.fd = chosen->fd.get(),
+                        .memory = chosen->in_memory
+                                      ? reinterpret_cast<const std::byte*>(chosen->contents.data())
+                                      : nullptr,
+                        .leaves_refusals = true};
+    http::file_options described{.content_type = file.content_type};
+    // A page of an error is not what the client asked for: 412 keeps the tag of that.
+    if (answer.status() < 400) {
+        from.validators = chosen->validators;
+        described.entity_tag = chosen->etag;
+        described.last_modified = chosen->modified;
+    }
     return with.send_content(from, chosen->size, described);
 }
 

@@ -101,10 +101,7 @@ task<result<>> exchange::send_conditionally(content_source from, std::uint64_t s
         co_return room;
     }
     case verdict::precondition_failed:
-        announced_.reset();
-        forget_content();
-        co_await answer_simply(412);
-        co_return result<>{};
+        co_return co_await refuse_content(412, from);
     case verdict::proceed:
         break;
     }
@@ -115,10 +112,7 @@ task<result<>> exchange::send_conditionally(content_source from, std::uint64_t s
     if (ranges.is == requested_ranges::verdict::unsatisfiable) {
         std::array<char, max_content_range> text;
         fields_.set("Content-Range", write_unsatisfied_range(text, size));
-        announced_.reset();
-        forget_content();
-        co_await answer_simply(416);
-        co_return result<>{};
+        co_return co_await refuse_content(416, from);
     }
     if (ranges.is == requested_ranges::verdict::satisfiable) {
         status_ = 206;
@@ -131,6 +125,16 @@ task<result<>> exchange::send_conditionally(content_source from, std::uint64_t s
         fields_.set("Content-Range", write_content_range(text, part, size));
     }
     co_return co_await send_part(from, part, options.content_type);
+}
+
+task<result<>> exchange::refuse_content(unsigned status, const content_source& of) {
+    announced_.reset();
+    forget_content();
+    if (of.leaves_refusals)
+        refusal_ = status;
+    else
+        co_await answer_simply(status);
+    co_return result<>{};
 }
 
 task<result<>> exchange::send_part(content_source from, byte_range part, std::string_view type) {

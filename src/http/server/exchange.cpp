@@ -168,6 +168,7 @@ void exchange::begin_request() noexcept {
     draining_ = false;
     handler_waits_ = false;
     excused_ = {};
+    refusal_ = 0;
     forget_answer();
     status_ = 200;
     stage_ = stage::open;

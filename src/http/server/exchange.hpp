@@ -77,6 +77,7 @@ struct content_source {
     int fd = -1;
     const std::byte* memory = nullptr;
     std::string_view validators = {}; // the lines of ETag and Last-Modified, if they are ready
+    bool leaves_refusals = false;     // see exchange::take_refusal()
 };
 
 /// Exists while a connection has a request in progress, in memory that is borrowed for so long.
@@ -177,6 +178,9 @@ public:
     /// stays until the result is there.
     [[nodiscard]] now_or_task<result<>> send_content(content_source from, std::uint64_t size,
                                                      const file_options& options);
+    /// 412 or 416 if the latest send_content() has sent nothing because it refused a condition or a
+    /// range, and its source left that to the caller. 0: it has answered.
+    [[nodiscard]] unsigned take_refusal() noexcept { return std::exchange(refusal_, 0U); }
     [[nodiscard]] task<result<>> flush();
     /// The most of a body that a handler has not read, and that is read and dropped for the next
     /// request. Lingering close is cheaper for more.
@@ -313,6 +317,8 @@ private:
     [[nodiscard]] task<result<>> send_part(content_source from, byte_range part,
                                            std::string_view type);
     void forget_content() noexcept;
+    /// Answers with `status`, or leaves that to the caller.
+    [[nodiscard]] task<result<>> refuse_content(unsigned status, const content_source& of);
     [[nodiscard]] task<result<>> send_ranges(content_source from, const requested_ranges& ranges,
                                              std::uint64_t size, std::string_view type);
     /// Whether content of this size is copied behind its head, and leaves with other answers.
@@ -379,6 +385,7 @@ private:
     async_mutex writing_;    // a handler may read, which flushes, while it writes
     bool unsettled_ = false; // what was taken may not have left, see transport::settle()
     bool upgraded_ = false;
+    unsigned refusal_ = 0;                    // of take_refusal()
     std::error_code excused_;                 // of excuse()
     std::optional<task<result<>>> successor_; // after an upgrade
     bool compresses_ = false;                 // a streamed body

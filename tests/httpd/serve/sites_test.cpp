@@ -119,6 +119,34 @@ TEST_P(sites_test, an_error_has_the_page_of_its_site) {
     EXPECT_THAT(ask_for("/404.html", {}, "POST"), HasSubstr("<h1>405 Method Not Allowed</h1>"));
 }
 
+// Used to be answered with a short text.
+TEST_P(sites_test, a_refused_condition_or_range_has_the_page_of_its_site) {
+    write("412.html", "own page");
+    write("a.txt", "file");
+    write("a.txt.gz", "gzip");
+    serve_sites("[[site]]\nroot = \"$\"\nheaders = { \"X-Site\" = \"s\" }\n"
+                "error_pages = { 412 = \"/412.html\" }\n");
+    const std::string file = ask_for("/a.txt");
+    const std::string tag = file.substr(
+        file.find("ETag: "), file.find("\r\n", file.find("ETag: ")) - file.find("ETag: "));
+
+    for (const std::string coding : {"", "Accept-Encoding: gzip\r\n"}) {
+        const std::string changed = ask_for("/a.txt", "If-Match: \"x\"\r\n" + coding);
+        EXPECT_THAT(changed, has_status(412));
+        EXPECT_THAT(changed, AllOf(HasSubstr("\r\nContent-Type: text/html; charset=utf-8\r\n"),
+                                   HasSubstr("\r\nX-Site: s\r\n"), EndsWith("\r\n\r\nown page")));
+        EXPECT_THAT(changed, Not(HasSubstr("Content-Encoding")));
+        const std::string beyond = ask_for("/a.txt", "Range: bytes=9-\r\n" + coding);
+        EXPECT_THAT(beyond, has_status(416));
+        EXPECT_THAT(beyond, AllOf(HasSubstr("\r\nContent-Range: bytes */4\r\n"),
+                                  HasSubstr("\r\nX-Site: s\r\n"),
+                                  HasSubstr("<h1>416 Range Not Satisfiable</h1>")));
+    }
+    EXPECT_THAT(ask_for("/a.txt", "If-Match: \"x\"\r\n"), HasSubstr("\r\n" + tag + "\r\n"))
+        << "of the file, not of the page";
+    EXPECT_THAT(ask_for("/a.txt", "If-Match: \"x\"\r\n", "HEAD"), EndsWith("close\r\n\r\n"));
+}
+
 TEST_P(sites_test, a_fallback_is_routed_once_when_no_file_is_there) {
     write("index.html", "front");
     write("a.txt", "file");
