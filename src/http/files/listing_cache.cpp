@@ -25,29 +25,6 @@ namespace {
 constexpr std::size_t most_pages = 32;
 constexpr std::size_t most_page_bytes = std::size_t{4} << 20;
 
-/// What a listing needs.
-struct listing_question {
-    file_cache::root_ref root;
-    open_rules rules;
-    std::string path;
-    std::string title;
-};
-
-/// A page, and when its first system call was made.
-struct dated_page {
-    page_ref page;
-    coarse_time as_of;
-};
-
-result<dated_page> list_for(const listing_question& what) {
-    const coarse_time now = coarse_now();
-    auto page =
-        list_directory(what.root->get(), what.path,
-                       {.rules = what.rules, .title = what.title, .parent = !what.path.empty()});
-    if (!page) return fail(page);
-    return dated_page{std::make_shared<const std::string>(*std::move(page)), now};
-}
-
 } // namespace
 
 class listing_cache::content {
@@ -78,6 +55,29 @@ public:
     }
 
 private:
+    /// What a listing needs.
+    struct question {
+        file_cache::root_ref root;
+        open_rules rules;
+        std::string path;
+        std::string title;
+    };
+
+    /// A page, and when its first system call was made.
+    struct dated {
+        page_ref page;
+        coarse_time as_of;
+    };
+
+    static result<dated> list(const question& what) {
+        const coarse_time now = coarse_now();
+        auto page = list_directory(
+            what.root->get(), what.path,
+            {.rules = what.rules, .title = what.title, .parent = !what.path.empty()});
+        if (!page) return fail(page);
+        return dated{std::make_shared<const std::string>(*std::move(page)), now};
+    }
+
     struct waiter : simplenet::detail::list_hook<> {
         explicit waiter(int of) noexcept
             : client{of} {}
@@ -135,7 +135,7 @@ private:
 
     /// The listing that is in progress; otherwise begins one.
     static std::shared_ptr<flight> join(const std::shared_ptr<content>& self,
-                                        const std::string& key, listing_question what) {
+                                        const std::string& key, question what) {
         if (const auto at = self->flights_.find(key); at != self->flights_.end()) {
             return at->second;
         }
@@ -151,7 +151,7 @@ private:
     }
 
     // Nobody would catch an exception: failures are answers too.
-    static task<> fly(std::shared_ptr<content> self, std::string key, listing_question what,
+    static task<> fly(std::shared_ptr<content> self, std::string key, question what,
                       std::shared_ptr<flight> own) {
         const landing at_the_end{*self, key};
         const bool has_to_wait = self->turns_->available() == 0;
@@ -162,7 +162,7 @@ private:
             own->page = fail(std::errc::resource_unavailable_try_again);
         } else {
             try {
-                auto listing = run_blocking(list_for, std::move(what));
+                auto listing = run_blocking(list, std::move(what));
                 auto made = co_await std::move(listing);
                 if (made) {
                     own->page = made->page;
@@ -179,7 +179,7 @@ private:
         own->over.set();
     }
 
-    void remember(const std::string& key, const dated_page& made) {
+    void remember(const std::string& key, const dated& made) {
         const std::size_t size = made.page->size();
         // One that is too large by itself does not drive the others out.
         if (size > most_page_bytes) return;
