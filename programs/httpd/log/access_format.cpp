@@ -21,7 +21,9 @@ using std::chrono::system_clock;
 
 constexpr std::size_t longest_number = 20;
 constexpr std::size_t longest_address = INET6_ADDRSTRLEN + 1 + longest_number; // with its zone
-constexpr std::size_t longest_text = 4096; // before it is escaped, which makes it six times as long
+// Before they are escaped, which may make them six times as long.
+constexpr std::size_t longest_text = 4096;
+constexpr std::size_t longest_target = 8192; // all that request_line lets through by default
 
 /// The octets as text, each with its length.
 struct octet_texts {
@@ -82,6 +84,10 @@ std::string_view cut(std::string_view text) noexcept {
     return text.substr(0, longest_text);
 }
 
+std::string_view cut_target(std::string_view text) noexcept {
+    return text.substr(0, longest_target);
+}
+
 /// `-` in place of nothing, as Apache does.
 char* append_or_dash(char* to, std::string_view text) noexcept {
     if (text.empty()) {
@@ -124,7 +130,7 @@ char* append_combined(char* to, const access_entry& of, system_clock::time_point
             to = append_escaped<escapes::hex>(to, cut(of.method));
             *to++ = ' ';
         }
-        to = append_escaped<escapes::hex>(to, cut(of.target));
+        to = append_escaped<escapes::hex>(to, cut_target(of.target));
         if (of.version == 11)
             to = append(to, " HTTP/1.1");
         else if (of.version == 10)
@@ -161,7 +167,7 @@ char* append_seconds(char* to, std::chrono::nanoseconds duration) noexcept {
 
 char* append_text(char* to, std::string_view key, std::string_view value) noexcept {
     to = append(to, key);
-    return append_escaped<escapes::json>(to, cut(value));
+    return append_escaped<escapes::json>(to, value);
 }
 
 char* append_json(char* to, const access_entry& of, system_clock::time_point now,
@@ -172,9 +178,9 @@ char* append_json(char* to, const access_entry& of, system_clock::time_point now
     to = append_address(to, of.peer.address());
     to = append(to, R"(","port":)");
     to = append_number(to, of.peer.port());
-    to = append_text(to, R"(,"user":")", of.user);
-    to = append_text(to, R"(","method":")", of.method);
-    to = append_text(to, R"(","target":")", of.target);
+    to = append_text(to, R"(,"user":")", cut(of.user));
+    to = append_text(to, R"(","method":")", cut(of.method));
+    to = append_text(to, R"(","target":")", cut_target(of.target));
     to = append(to, R"(","version":")");
     if (of.version == 11)
         to = append(to, "1.1");
@@ -188,10 +194,10 @@ char* append_json(char* to, const access_entry& of, system_clock::time_point now
     to = append_seconds(to, of.duration);
     to = append(to, of.complete ? R"(,"complete":true)" : R"(,"complete":false)");
     to = append(to, of.secure ? R"(,"tls":true)" : R"(,"tls":false)");
-    to = append_text(to, R"(,"host":")", of.host);
-    to = append_text(to, R"(","referer":")", of.referer);
-    to = append_text(to, R"(","user_agent":")", of.user_agent);
-    to = append_text(to, R"(","site":")", of.site);
+    to = append_text(to, R"(,"host":")", cut(of.host));
+    to = append_text(to, R"(","referer":")", cut(of.referer));
+    to = append_text(to, R"(","user_agent":")", cut(of.user_agent));
+    to = append_text(to, R"(","site":")", cut(of.site));
     return append(to, "\"}\n");
 }
 
@@ -201,9 +207,9 @@ std::size_t room_for_line(const access_entry& of, log_format format) noexcept {
     // The keys, the time, four numbers, the address; the slack of escaped_room() once, because the
     // next text overwrites it.
     constexpr std::size_t rest = 320 + 4 * longest_number + longest_address + 16;
-    std::size_t texts = 0;
+    std::size_t texts = cut_target(of.target).size();
     for (const std::string_view each :
-         {of.user, of.method, of.target, of.host, of.referer, of.user_agent, of.site})
+         {of.user, of.method, of.host, of.referer, of.user_agent, of.site})
         texts += cut(each).size();
     return rest + texts * (format == log_format::json ? longest_escape<escapes::json>
                                                       : longest_escape<escapes::hex>);

@@ -14,7 +14,8 @@ namespace httpd {
 [[nodiscard]] std::size_t room_for_line(const access_entry& of, log_format format) noexcept;
 
 /// Writes one line with its end. The formats are in docs/usage/httpd-logs.md. Of each text at most
-/// the first 4096 bytes are written, so that a client does not fill the disk with its fields.
+/// the first 4096 bytes are written, of the target 8192, so that a client does not fill the disk
+/// with its fields.
 ///
 /// @param to  Has room_for_line() bytes.
 /// @param now  When the request ended.

@@ -358,7 +358,7 @@ TEST_F(access_log_test, a_request_whose_texts_are_huge_has_a_line) {
     append(log, "next");
     close();
 
-    EXPECT_EQ(targets_of(path_), (std::vector<std::string>{std::string(4096, 'x'), "next"}));
+    EXPECT_EQ(targets_of(path_), (std::vector<std::string>{std::string(8192, 'x'), "next"}));
 }
 
 TEST_F(access_log_test, several_logs_do_not_mix) {
