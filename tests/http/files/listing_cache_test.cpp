@@ -38,8 +38,8 @@ namespace {
 using namespace std::chrono_literals;
 using testing::backend_name;
 
-constexpr static_options never_again{.revalidate_after = 1h};
-constexpr static_options every_time{.revalidate_after = 0s};
+constexpr static_options kept_for_an_hour{.revalidate_after = 1h};
+constexpr static_options never_kept{.revalidate_after = 0s};
 
 /// A client of the server.
 class connection {
@@ -142,11 +142,11 @@ protected:
     file_tree tree_;
     connection client_;
     const listing_cache::turns_ref turns_ = std::make_shared<async_semaphore>(1);
-    std::optional<listing_cache> cache_{std::in_place, root(), never_again, turns_};
+    std::optional<listing_cache> cache_{std::in_place, root(), kept_for_an_hour, turns_};
 };
 
 TEST_P(listing_cache_test, waiters_for_one_page_share_a_listing) {
-    remake_cache(every_time);
+    remake_cache(never_kept);
     tree_.write("d/file", "text");
     slow_directory directory;
     run([&]() -> task<> {
@@ -170,7 +170,7 @@ TEST_P(listing_cache_test, a_page_is_used_again_until_it_is_too_old) {
     EXPECT_EQ(ask("d"), first);
     EXPECT_EQ(directories.listings(), 1);
 
-    remake_cache(every_time);
+    remake_cache(never_kept);
     static_cast<void>(ask("d"));
     tree_.write("d/last", "text");
     EXPECT_TRUE(ask("d").contains("./last"));
@@ -191,7 +191,7 @@ TEST_P(listing_cache_test, pages_with_other_titles_are_others) {
 TEST_P(listing_cache_test, listings_take_turns) {
     tree_.directory("a");
     tree_.directory("b");
-    listing_cache other{root(), never_again, turns_};
+    listing_cache other{root(), kept_for_an_hour, turns_};
     const counted_directories directories;
     run([&]() -> task<> {
         EXPECT_TRUE(turns_->try_acquire());
