@@ -132,6 +132,7 @@ protected:
         for (int each = 0; each < 20; ++each) {
             auto nothing = run_blocking([] {});
             co_await std::move(nothing);
+            co_await yield(); // it may be over before it is awaited
         }
     }
 
