@@ -94,9 +94,9 @@ struct fastcgi_options {
     /// none is kept when a request on a new connection has waited for 5 ms: it may be waiting for a
     /// process. 0: a connection for each request.
     std::size_t keep_connections = 8;
-    /// Connections in all. At least 1. Further requests wait, and so do those of a client that has
-    /// four connections for each that is left: it gets four fifths of them at most, so that others
-    /// find one. Clients are told apart by request::peer(), by the first 64 bits of IPv6, and take
+    /// Connections in all. At least 1. Further requests wait. A client waits, too, while it has as
+    /// many as are free: it gets half of them at most (rounded up), so that others find one.
+    /// Clients are told apart by request::peer(), those of IPv6 by its first 64 bits, and take
     /// turns.
     std::size_t connections = 64;
 

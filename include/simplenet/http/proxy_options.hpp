@@ -44,13 +44,14 @@ struct proxy_options {
     /// For each backend and loop: how many unused connections are kept.
     std::size_t keep_connections = 8;
     /// For each backend and loop: the most connections, those of WebSockets not counted. At
-    /// least 1. Further requests wait, and so do those of a client that has four connections for
-    /// each that is left: it gets four fifths of them at most, so that others find one. Clients are
-    /// told apart by request::peer(), by the first 64 bits of IPv6, and take turns. While some do,
-    /// and an answer finds no room in `answer_ahead` and `answer_spool`, clients lose their answers
-    /// that take next to nothing for two seconds: less than 8 KiB, or so little that they would
-    /// need two minutes for what is stored. These are its own client, and those whose answers have
-    /// more room there. Not if `streamed`.
+    /// least 1. Further requests wait. A client waits, too, while it has as many as are free: it
+    /// gets half of them at most (rounded up), so that others find one. Clients are told apart by
+    /// request::peer(), those of IPv6 by its first 64 bits, and take turns.
+    ///
+    /// While requests wait because none is free, and an answer finds no room in `answer_ahead` and
+    /// `answer_spool`, answers are aborted whose clients take next to nothing for two seconds: less
+    /// than 8 KiB, or so little that they would need two minutes for what is stored. These are the
+    /// answer itself, and those that have more room there. Not if `streamed`.
     std::size_t connections = 64;
 
     /// Whether a request is passed on while it arrives. Otherwise its body is read whole before a

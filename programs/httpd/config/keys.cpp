@@ -387,7 +387,7 @@ constexpr key route_keys[]{
      .description =
          "Requests that a backend gets at once from each worker, WebSockets not counted. "
          "Further ones wait, and get 503 after 10 s. One client (an address, for IPv6 "
-         "its /64) has at most four fifths of these places."},
+         "its /64) has at most half of these places."},
     {.name = "streamed",
      .type = value_type::boolean,
      .stored = stored_in<&route::streamed>(),

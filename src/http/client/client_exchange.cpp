@@ -215,6 +215,7 @@ std::error_code client_exchange::end_with(std::error_code why) noexcept {
     failure_ = why;
     upload_.give_up();
     connection_.reset();
+    if (keeper_ != nullptr) keeper_->broke_off();
     input_.release();
     packed_memory_.release();
     packed_ = {};

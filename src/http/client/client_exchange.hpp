@@ -33,7 +33,7 @@ namespace simplenet::v0::http::detail {
 /// Whether `why` tells that the peer has ended a connection, as opposed to a message on it.
 [[nodiscard]] bool is_end_of_connection(std::error_code why) noexcept;
 
-/// Gets the connection of an exchange when the answer has been read.
+/// Learns what becomes of the connection of an exchange.
 class connection_keeper {
 public:
     connection_keeper(const connection_keeper&) = delete;
@@ -41,8 +41,10 @@ public:
 
     /// The connection can be used again.
     virtual void keep(pooled<any_stream> connection) = 0;
-    /// The connection was closed.
+    /// The answer is whole, and the connection was closed.
     virtual void closed() noexcept = 0;
+    /// The exchange has failed, and the connection was closed.
+    virtual void broke_off() noexcept = 0;
 
 protected:
     connection_keeper() noexcept = default;

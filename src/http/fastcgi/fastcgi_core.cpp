@@ -141,7 +141,7 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
         for (bool is_renewed = false;; is_renewed = true) {
             // A connection that is about to be made, unless a place is waited for.
             const std::size_t at = lease->index();
-            if ((is_renewed || with.on.connections.idle(at) == 0) && search.has_place_for(*lease)) {
+            if ((is_renewed || with.on.connections.idle(at) == 0) && search.take_place(*lease)) {
                 lease->waits_on_new();
             }
             now_or_task<result<backend_connection>> borrowing =

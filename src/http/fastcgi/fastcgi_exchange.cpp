@@ -89,11 +89,10 @@ void fastcgi_exchange::complete() {
     sender_.give_up();
     // A process of PHP-FPM serves one connection until that ends, and its others may all be busy
     // so. When a request has waited for a process, close the connection, so that the process serves
-    // it; but requests that wait for this connection get it. At once would be too early: in
-    // a burst every request would find another one waiting, and no connection would ever be kept.
-    const bool is_wanted_here = keeper_.has_waiters(at_.index());
-    if (is_kept &&
-        (is_wanted_here || !at_.do_others_wait(simplenet::detail::timed_queue::present())))
+    // it, even if others wait for a place here: those would keep the processes to themselves. At
+    // once would be too early: in a burst every request would find another one waiting, and no
+    // connection would ever be kept.
+    if (is_kept && !at_.do_others_wait(simplenet::detail::timed_queue::present()))
         keeper_.give_back(at_, *std::move(connection_));
     connection_.reset();
     at_.end();
@@ -194,6 +193,7 @@ std::error_code fastcgi_exchange::end_with(failure what, std::error_code why) no
     sender_.give_up();
     messages_.end(at_.name());
     connection_.reset();
+    at_.place().release(); // what was stored of the answer may take its client long
     return why;
 }
 

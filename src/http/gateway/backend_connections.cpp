@@ -86,14 +86,14 @@ now_or_task<result<backend_connection>> backend_connections::borrow(backend_leas
                                                                     const client_key& by,
                                                                     std::chrono::nanoseconds& wait,
                                                                     repeatable may_repeat) {
-    if (at.place() || to_[at.index()].places.take(by, at.place())) return lend(at, may_repeat);
+    if (take_place(at, by)) return lend(at, may_repeat);
     return wait_to_borrow(at, by, wait, may_repeat);
 }
 
 now_or_task<result<backend_connection>>
 backend_connections::borrow_new(backend_lease& at, const client_key& by,
                                 std::chrono::nanoseconds& wait) {
-    if (at.place() || to_[at.index()].places.take(by, at.place())) return lend(at, std::nullopt);
+    if (take_place(at, by)) return lend(at, std::nullopt);
     return wait_to_borrow(at, by, wait, std::nullopt);
 }
 
@@ -179,9 +179,8 @@ void backend_connections::arm_looking() noexcept {
 void backend_connections::look_for_left_clients() noexcept {
     bool does_anyone_wait = false;
     for (std::size_t each = 0; each != to_.size(); ++each) {
-        if (!has_waiters(each)) continue;
-        does_anyone_wait = true;
-        tell_left_clients(to_[each].watches);
+        does_anyone_wait = does_anyone_wait || to_[each].places.has_waiters();
+        if (is_contended(each)) tell_left_clients(to_[each].watches);
     }
     if (does_anyone_wait) arm_looking();
 }

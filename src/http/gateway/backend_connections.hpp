@@ -26,8 +26,8 @@ namespace simplenet::v0::http::detail {
 struct connection_limits {
     /// Idle connections that are kept. 0: none.
     std::size_t keep = 8;
-    /// Connections in all. At least 1. Of more than four, none of them goes to a client that has
-    /// four for each that is left.
+    /// Connections in all. At least 1. A client gets one more only while it has fewer than are
+    /// free.
     std::size_t most = 64;
     /// For connecting, including the lookup of a name; 0: no limit of ours.
     std::chrono::nanoseconds connect = std::chrono::seconds{5};
@@ -74,7 +74,7 @@ public:
     /// @param at    Borrowed until the await returns. Keeps the place until it ends, so the
     ///              connection must end before it.
     /// @param by    For whom.
-    /// @param wait  Time left for a place if there are `most`, and for connecting then; borrowed.
+    /// @param wait  Time left for a place if there is none, and for connecting then; borrowed.
     ///              Reduced by the time spent.
     /// @param may_repeat  If not, the kernel is asked before an idle connection is lent.
     ///
@@ -107,13 +107,19 @@ public:
     [[nodiscard]] std::size_t size(std::size_t index) const noexcept {
         return to_[index].pool->size();
     }
-    /// Whether borrow() need not wait.
+    /// Takes a place for a connection to the backend of `at`, unless it has one.
+    ///
+    /// @return Whether `at` has one now. Otherwise borrow() has to wait for it.
+    [[nodiscard]] bool take_place(backend_lease& at, const client_key& by) {
+        return at.place() || to_[at.index()].places.take(by, at.place());
+    }
+    /// Whether take_place() would succeed.
     [[nodiscard]] bool has_room(std::size_t index, const client_key& by) const noexcept {
         return to_[index].places.has_room(by);
     }
-    /// Whether requests of this loop wait for a place.
-    [[nodiscard]] bool has_waiters(std::size_t index) const noexcept {
-        return to_[index].places.has_waiters();
+    /// Whether no place is left, and requests of this loop wait for one.
+    [[nodiscard]] bool is_contended(std::size_t index) const noexcept {
+        return to_[index].places.is_contended();
     }
     /// The idle ones among them.
     [[nodiscard]] std::size_t idle(std::size_t index) const noexcept {

@@ -48,14 +48,12 @@ public:
     /// As backend_connections::borrow(), or borrow_new().
     [[nodiscard]] now_or_task<result<backend_connection>>
     borrow(backend_lease& at, bool is_new, repeatable may_repeat = repeatable::no) {
-        has_waited_ = has_waited_ || !has_place_for(at);
+        has_waited_ = !take_place(at) || has_waited_;
         if (is_new) return over_.borrow_new(at, client_, wait_);
         return over_.borrow(at, client_, wait_, may_repeat);
     }
-    /// Whether borrow() need not wait for a place.
-    [[nodiscard]] bool has_place_for(backend_lease& at) const noexcept {
-        return at.place() || over_.has_room(at.index(), client_);
-    }
+    /// As backend_connections::take_place().
+    [[nodiscard]] bool take_place(backend_lease& at) { return over_.take_place(at, client_); }
     /// Whether borrow() had to wait for a place: the client may have left meanwhile.
     [[nodiscard]] bool has_waited() const noexcept { return has_waited_; }
     [[nodiscard]] static no_connection judge(std::error_code why) noexcept;

@@ -25,14 +25,17 @@ fair_places::~fair_places() {
 }
 
 bool fair_places::has_room(const client_key& client) const noexcept {
-    if (free_ > number_ / (most_to_one_left + 1)) return true; // for whoever has all others
     const auto found = shares_.find(client);
     return may_take(found == shares_.end() ? 0 : found->second.held);
 }
 
 bool fair_places::take(const client_key& client, place& into) {
-    if (!has_room(client)) return false;
-    give(use(client), into);
+    share& mine = use(client);
+    if (!may_take(mine.held)) {
+        leave(mine);
+        return false;
+    }
+    give(mine, into);
     return true;
 }
 

@@ -25,10 +25,11 @@ using client_key = std::array<std::uint64_t, 2>;
 /// A number of places, which requests take and leave.
 ///
 /// Promises:
-/// * A client gets one only while it has fewer than four for each that is left. So one client alone
-///   has four fifths of them at most, and a new one finds a place until many have taken theirs.
+/// * A client gets one only while it has fewer than are left. So one alone has at most half of
+///   them, the next one half of the rest, and it takes seven clients to occupy 64.
 /// * Those who wait take turns by client, and the requests of one in the order of arrival. Nobody
-///   waits who could have a place.
+///   waits who could have a place. A client that waits for its share, while others find places, is
+///   passed by those behind it.
 ///
 /// Outlives its places and turns. Loop thread only.
 ///
@@ -41,8 +42,7 @@ public:
 
     /// @param number  At least 1.
     explicit fair_places(std::size_t number) noexcept
-        : number_{number}
-        , free_{number} {}
+        : free_{number} {}
     fair_places(const fair_places&) = delete;
     fair_places& operator=(const fair_places&) = delete;
     ~fair_places();
@@ -52,6 +52,9 @@ public:
     /// @param into  Empty; unchanged if there is none for this client.
     [[nodiscard]] bool take(const client_key& client, place& into);
     [[nodiscard]] bool has_waiters() const noexcept { return !waiting_.empty(); }
+    /// Whether somebody waits and none is left: a place that is given up helps whoever waits, not
+    /// just a client that has its share.
+    [[nodiscard]] bool is_contended() const noexcept { return free_ == 0 && has_waiters(); }
 
 private:
     struct share : simplenet::detail::list_hook<> {
@@ -63,18 +66,13 @@ private:
 
     [[nodiscard]] share& use(const client_key& client);
     void leave(share& by) noexcept;
-    [[nodiscard]] bool may_take(std::size_t held) const noexcept {
-        return free_ != 0 && held / most_to_one_left < free_;
-    }
+    [[nodiscard]] bool may_take(std::size_t held) const noexcept { return held < free_; }
     void give(share& to, place& into) noexcept;
     void returned(share& by) noexcept;
     void enqueue(share& of, turn& added) noexcept;
     void withdrew(share& of) noexcept;
     void serve() noexcept;
 
-    static constexpr std::size_t most_to_one_left = 4;
-
-    const std::size_t number_;
     std::size_t free_;
     std::map<client_key, share> shares_; // of those that have or want places
     simplenet::detail::intrusive_list<share> waiting_;

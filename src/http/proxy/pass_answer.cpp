@@ -179,7 +179,7 @@ task<result<unsigned>> passage::pass_on_at_once(bool head_first, scratch memory,
                                   .is_wanted =
                                       [this](auto, auto) {
                                           return lease_ &&
-                                                 connections_->pools.has_waiters(lease_->index());
+                                                 connections_->pools.is_contended(lease_->index());
                                       },
                                   .is_free = [this] { return !lease_; }};
         read_ahead passing{*exchange_, answer_, limits};

@@ -122,7 +122,7 @@ task<result<unsigned>> passage::try_backends() {
         is_noted_ = false;
         backend_ = lease_->name();
         for (bool is_new = false;; is_new = true) {
-            exchange_.reset(); // its connection has the place
+            exchange_.reset(); // a connection has to end before its place
             now_or_task<result<backend_connection>> borrowing =
                 search.borrow(*lease_, is_new, may_repeat);
             result<backend_connection> lent = co_await std::move(borrowing);
@@ -162,7 +162,7 @@ task<result<unsigned>> passage::try_backends() {
             if (*judged) co_return **judged;
             break;
         }
-        exchange_.reset(); // before the lease
+        exchange_.reset();
     }
     co_return failure_;
 }
@@ -212,6 +212,10 @@ void passage::note_answer() noexcept {
 void passage::closed() noexcept {
     note_answer();
     lease_.reset();
+}
+
+void passage::broke_off() noexcept {
+    if (lease_) lease_->place().release(); // what was stored of the answer may take its client long
 }
 
 void passage::keep(pooled<any_stream> connection) {

@@ -75,6 +75,7 @@ private:
     // --- of connection_keeper ---
     void keep(pooled<any_stream> connection) override;
     void closed() noexcept override;
+    void broke_off() noexcept override;
     /// An answer has come. It may be over already, and the connection with another request.
     void note_answer() noexcept;
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -86,6 +87,72 @@ TEST_P(failure_test, no_connection_is_kept_when_others_have_waited_for_a_process
         next.send(answer_of(hello));
         EXPECT_TRUE(has_status(everything(each), 200));
     }
+}
+
+// One that had its share of the connections got each that was kept, and with it the only process.
+TEST_P(failure_test, a_client_that_waits_for_its_share_does_not_keep_the_processes) {
+    const std::string address = address_of(responder_);
+    const std::array backends{http::backend{address}};
+    const std::string root = root_path();
+    const http::fastcgi_handler php{
+        {.backends = backends, .root = root, .connections = 4, .idle = std::chrono::hours{1}}};
+    http::router routes;
+    routes.fallback(php);
+    serve(std::move(routes));
+    std::uint64_t asked = 0;
+    const auto ask = [&](raw_peer client) {
+        raw_peer sent = request_by(std::move(client));
+        ++asked;
+        EXPECT_TRUE(eventually([&] { return php.backends().front().active == asked; }));
+        return sent;
+    };
+    raw_peer served = ask(connect_from("127.0.0.2"));
+    raw_peer busy = responder_.accept(); // by the only process
+    static_cast<void>(take_request(busy));
+    const raw_peer second = ask(connect_from("127.0.0.2")); // waits for the process
+    raw_peer other = ask(connect());                        // likewise
+    raw_peer waiting = ask(connect_from("127.0.0.2"));      // waits for a place
+
+    bool is_kept = true;
+    EXPECT_TRUE(eventually([&] {
+        busy.send(answer_of(hello));
+        EXPECT_TRUE(has_status(everything(served), 200));
+        served = std::move(waiting);
+        --asked;
+        waiting = ask(connect_from("127.0.0.2"));
+        is_kept = take_request(busy).is_complete;
+        return !is_kept;
+    }));
+    if (is_kept) return;
+
+    for (bool is_answered = false; !is_answered;) {
+        raw_peer next = responder_.accept();
+        static_cast<void>(take_request(next));
+        next.send(answer_of(hello));
+        next.shutdown_write();
+        pollfd answered{.fd = other.fd(), .events = POLLIN, .revents = 0};
+        is_answered = ::poll(&answered, 1, 100) == 1;
+    }
+    EXPECT_TRUE(has_status(everything(other), 200));
+}
+
+// An answer that was cut off is stored for a client that does not read.
+TEST_P(failure_test, a_connection_that_broke_off_is_no_place) {
+    serve_scripts({.connections = 1, .wait = 1min});
+    raw_peer slow = request();
+    std::optional<raw_peer> backend{responder_.accept()};
+    static_cast<void>(take_request(*backend));
+    backend->send(out("Content-Type: text/plain\r\n\r\n"));
+    const std::string part(65'000, 'x');
+    for (int each = 0; each < 200; ++each) // more than the kernel holds
+        backend->send(out(part));
+    backend.reset();
+
+    raw_peer other = request();
+    raw_peer next = responder_.accept();
+    static_cast<void>(take_request(next));
+    next.send(answer_of(hello));
+    EXPECT_TRUE(has_status(everything(other), 200));
 }
 
 // A backend whose clients are slow looked busy, and got fewer requests.

@@ -202,7 +202,11 @@ protected:
     /// A client that has sent a request and ends its connection behind the answer.
     raw_peer request(std::string_view method = "GET", std::string_view fields = {},
                      std::string_view body = {}, std::string_view target = "/a.php") {
-        raw_peer client = connect();
+        return request_by(connect(), method, fields, body, target);
+    }
+    raw_peer request_by(raw_peer client, std::string_view method = "GET",
+                        std::string_view fields = {}, std::string_view body = {},
+                        std::string_view target = "/a.php") {
         std::string text = std::string{method} + ' ' + std::string{target} +
                            " HTTP/1.1\r\nHost: h\r\nConnection: close\r\n" + std::string{fields};
         if (!body.empty()) text += "Content-Length: " + std::to_string(body.size()) + "\r\n";

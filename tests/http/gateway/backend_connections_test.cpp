@@ -309,7 +309,7 @@ TEST_P(backend_connections_test, one_client_leaves_places_to_others) {
 
         const auto borrowed = co_await connections.borrow(lease, other, wait_);
 
-        EXPECT_EQ(lent.size(), 8U);
+        EXPECT_EQ(lent.size(), 5U);
         EXPECT_TRUE(borrowed);
     });
 }

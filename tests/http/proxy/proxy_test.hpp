@@ -73,19 +73,6 @@ protected:
         serve(std::move(routes), with);
     }
 
-    /// A client of that address, such as 127.0.0.2.
-    raw_peer connect_from(const char* address) {
-        unique_fd client{checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
-        sockaddr_in at{};
-        at.sin_family = AF_INET;
-        checked(::inet_pton(AF_INET, address, &at.sin_addr));
-        checked(::bind(client.get(), reinterpret_cast<sockaddr*>(&at), sizeof at));
-        at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        at.sin_port = htons(server().local_endpoint().port());
-        checked(::connect(client.get(), reinterpret_cast<sockaddr*>(&at), sizeof at));
-        return raw_peer{std::move(client)};
-    }
-
     [[nodiscard]] raw_listener& backend() { return backend_; }
     /// What the backend got, up to and with the empty line.
     static std::string receive_request(raw_peer& from) { return receive_until(from, "\r\n\r\n"); }

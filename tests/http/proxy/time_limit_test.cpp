@@ -3,6 +3,7 @@
 #include "proxy_test.hpp"
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -130,7 +131,7 @@ TEST_P(proxy_time_limit_test, one_address_does_not_get_all_connections) {
     for (int each = 0; each < 12; ++each) {
         greedy.push_back(connect_from("127.0.0.2"));
         greedy.back().send(get_root);
-        if (each < 8) silent.push_back(take_request(head));
+        if (each < 5) silent.push_back(take_request(head));
     }
     raw_peer other = connect();
     other.send("GET /other HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -138,6 +139,47 @@ TEST_P(proxy_time_limit_test, one_address_does_not_get_all_connections) {
     raw_peer at = take_request(head);
 
     EXPECT_TRUE(head.starts_with("GET /other ")) << head;
+    at.send(answer_of("ok"));
+    EXPECT_TRUE(receive_until(other, "ok").ends_with("ok"));
+}
+
+// A client that did not read kept the place of a connection that had ended.
+TEST_P(proxy_time_limit_test, a_connection_that_broke_off_is_no_place) {
+    serve_proxy({.connections = 1, .wait = std::chrono::minutes{1}});
+    raw_peer slow = connect();
+    slow.send(get_root);
+    std::string head;
+    std::optional<raw_peer> at{take_request(head)};
+    at->send("HTTP/1.1 200 OK\r\nContent-Length: 90000000\r\n\r\n");
+    const std::string part(65'536, 'x');
+    for (int each = 0; each < 200; ++each) // more than the kernel holds
+        at->send(part);
+    at.reset();
+
+    raw_peer other = connect();
+    other.send(get_root);
+    raw_peer next = take_request(head);
+    next.send(answer_of("ok"));
+    EXPECT_TRUE(receive_until(other, "ok").ends_with("ok"));
+}
+
+// It is cut off only if that helps those who wait.
+TEST_P(proxy_time_limit_test, a_client_that_waits_for_its_share_ends_no_other) {
+    serve_proxy({.connections = 4, .wait = std::chrono::minutes{1}});
+    std::vector<raw_peer> greedy;
+    std::vector<raw_peer> silent;
+    std::string head;
+    for (int each = 0; each < 3; ++each) {
+        greedy.push_back(connect_from("127.0.0.2"));
+        greedy.back().send(get_root);
+        if (each < 2) silent.push_back(take_request(head));
+    }
+    raw_peer other = connect();
+    other.send(get_root);
+    other.shutdown_write();
+    raw_peer at = take_request(head);
+    pollfd answered{.fd = other.fd(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&answered, 1, 400), 0); // several looks at those who have left
     at.send(answer_of("ok"));
     EXPECT_TRUE(receive_until(other, "ok").ends_with("ok"));
 }

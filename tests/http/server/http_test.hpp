@@ -16,6 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 namespace simplenet::v0::testing {
 
 class http_test : public served_test {
@@ -37,6 +41,19 @@ protected:
 
     [[nodiscard]] http::server& server() { return *server_; }
     [[nodiscard]] raw_peer connect() { return served_test::connect(server_->local_endpoint()); }
+
+    /// A client of that address, such as 127.0.0.2.
+    raw_peer connect_from(const char* address) {
+        unique_fd client{checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
+        sockaddr_in at{};
+        at.sin_family = AF_INET;
+        checked(::inet_pton(AF_INET, address, &at.sin_addr));
+        checked(::bind(client.get(), reinterpret_cast<sockaddr*>(&at), sizeof at));
+        at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        at.sin_port = htons(server().local_endpoint().port());
+        checked(::connect(client.get(), reinterpret_cast<sockaddr*>(&at), sizeof at));
+        return raw_peer{std::move(client)};
+    }
 
     /// Sends `text`, ends its side, and returns all that comes, without Date fields.
     std::string ask(std::string_view text) {
