@@ -16,7 +16,7 @@ namespace simplenet::v0::http::detail {
 namespace {
 
 /// For each loop, whatever the number of roots: lookups of files find one of the other threads of
-/// run_blocking(), four for each CPU. The address is the key under which a loop keeps the permits.
+/// run_blocking(), four for each CPU. The address is the key under which a loop keeps the turns.
 constexpr std::size_t listings_at_a_time = 1;
 
 /// Bytes. Sending a larger page is a long step of a loop.
@@ -105,9 +105,8 @@ std::shared_ptr<file_cache> file_server::cache_of(exchange& with) const {
 
 std::shared_ptr<listing_cache> file_server::listings_of(exchange& with) const {
     return with.loop().local<listing_cache>(&options_, [&] {
-        auto turns = with.loop().local<async_semaphore>(&listings_at_a_time, [] {
-            return std::make_shared<async_semaphore>(listings_at_a_time);
-        });
+        auto turns = with.loop().local<fair_places>(
+            &listings_at_a_time, [] { return std::make_shared<fair_places>(listings_at_a_time); });
         return std::make_shared<listing_cache>(root_, options_, std::move(turns));
     });
 }
@@ -221,7 +220,8 @@ task<result<unsigned>> file_server::send_listing(request& asked, response& answe
     exchange& with = exchange::of(asked);
     const std::string title = decoded_parameter(asked.path());
     const auto cache = listings_of(with);
-    const result<page_ref> page = co_await cache->page(with.native_handle(), path, title);
+    const listing_client by{with.native_handle(), key_of(asked.peer().address())};
+    const result<page_ref> page = co_await cache->page(by, path, title);
     if (!page) co_return left_by(page.error());
     // All that waited for the page continue at once, and the kernel copies 1 MB in 0.3 ms.
     if ((*page)->size() > large_page) co_await with.take_turn();

@@ -4,7 +4,7 @@
 
 #include "http/gateway/backend_set.hpp"
 #include "http/gateway/client_watch.hpp"
-#include "http/gateway/fair_places.hpp"
+#include "http/server/fair_places.hpp"
 
 #include <simplenet/core/error.hpp>
 #include <simplenet/coro/task.hpp>

@@ -2,7 +2,7 @@
 // backend_set: the backends of a gateway, and which of them is next. Layer http, private. Shared by
 // the loops.
 
-#include "http/gateway/fair_places.hpp"
+#include "http/server/fair_places.hpp"
 
 #include <simplenet/http/backend.hpp>
 #include <simplenet/ip/local_endpoint.hpp>

@@ -115,9 +115,16 @@ protected:
     void remake_cache(const static_options& options) { cache_.emplace(root(), options, turns_); }
 
     [[nodiscard]] task<listed> page(std::string_view path, const connection& client) {
-        return cache_->page(client.socket(), path, path);
+        return page(path, client, "10.0.0.1");
+    }
+    [[nodiscard]] task<listed> page(std::string_view path, const connection& client,
+                                    std::string_view address) {
+        return cache_->page({client.socket(), key(address)}, path, path);
     }
     [[nodiscard]] task<listed> page(std::string_view path) { return page(path, client_); }
+    static client_key key(std::string_view address) {
+        return key_of(or_throw(ip_address::parse(address)));
+    }
     [[nodiscard]] std::string ask(std::string_view path) {
         std::string text;
         run([&]() -> task<> { text = told(co_await page(path)); });
@@ -142,7 +149,7 @@ protected:
 
     file_tree tree_;
     connection client_;
-    const listing_cache::turns_ref turns_ = std::make_shared<async_semaphore>(1);
+    const listing_cache::turns_ref turns_ = std::make_shared<fair_places>(1);
     std::optional<listing_cache> cache_{std::in_place, root(), kept_for_an_hour, turns_};
 };
 
@@ -182,7 +189,7 @@ TEST_P(listing_cache_test, pages_with_other_titles_are_others) {
     tree_.write("d/file", "text");
     run([&]() -> task<> {
         for (const std::string_view title : {"/one/", "/two/"}) {
-            const listed answer = co_await cache_->page(client_.socket(), "d", title);
+            const listed answer = co_await cache_->page({client_.socket(), {}}, "d", title);
             EXPECT_TRUE(told(answer).contains(title));
         }
     });
@@ -194,52 +201,79 @@ TEST_P(listing_cache_test, listings_take_turns) {
     tree_.directory("b");
     listing_cache other{root(), kept_for_an_hour, turns_};
     const counted_directories directories;
+    fair_places::place held;
     run([&]() -> task<> {
-        EXPECT_TRUE(turns_->try_acquire());
+        EXPECT_TRUE(turns_->take(key("10.0.0.9"), held));
         auto first = spawn(page("a"));
-        auto second = spawn(other.page(client_.socket(), "b", "b"));
+        auto second = spawn(other.page({client_.socket(), {}}, "b", "b"));
         co_await settle();
         EXPECT_FALSE(directories.has_begun());
 
-        turns_->release();
+        held.release();
         EXPECT_TRUE(co_await first);
         EXPECT_TRUE(co_await second);
     });
     EXPECT_EQ(directories.listings(), 2);
-    EXPECT_EQ(turns_->available(), 1U);
+    EXPECT_TRUE(turns_->has_room(key("10.0.0.1")));
 }
 
 TEST_P(listing_cache_test, a_listing_whose_clients_have_left_is_not_made) {
     tree_.directory("d");
     connection leaving;
     const counted_directories directories;
+    fair_places::place held;
     run([&]() -> task<> {
-        EXPECT_TRUE(turns_->try_acquire());
+        EXPECT_TRUE(turns_->take(key("10.0.0.9"), held));
         auto left = spawn(page("d", leaving));
         auto also_left = spawn(page("d", leaving));
         co_await settle();
         leaving.leave();
-        turns_->release();
+        held.release();
         EXPECT_EQ(error_of(co_await left), std::errc::resource_unavailable_try_again);
         EXPECT_FALSE(co_await also_left);
     });
     EXPECT_FALSE(directories.has_begun());
-    EXPECT_EQ(turns_->available(), 1U);
+    EXPECT_TRUE(turns_->has_room(key("10.0.0.1")));
 }
 
-TEST_P(listing_cache_test, a_listing_is_made_while_one_of_its_clients_is_there) {
+TEST_P(listing_cache_test, a_client_that_left_does_not_concern_the_others) {
     tree_.directory("d");
     connection leaving;
+    fair_places::place held;
     run([&]() -> task<> {
-        EXPECT_TRUE(turns_->try_acquire());
+        EXPECT_TRUE(turns_->take(key("10.0.0.9"), held));
         auto left = spawn(page("d", leaving));
         auto there = spawn(page("d"));
         co_await settle();
         leaving.leave();
-        turns_->release();
+        held.release();
         EXPECT_TRUE(co_await there);
-        EXPECT_TRUE(co_await left);
+        EXPECT_FALSE(co_await left);
     });
+}
+
+// A crowd of requests for other directories came first.
+TEST_P(listing_cache_test, listings_take_turns_by_client) {
+    fair_places::place held;
+    std::string order;
+    const auto note = [&](std::string name, std::string address) -> task<> {
+        EXPECT_TRUE(co_await page(name, client_, address));
+        order += name;
+    };
+    for (const char* each : {"a", "b", "c", "d"})
+        tree_.directory(each);
+    run([&]() -> task<> {
+        EXPECT_TRUE(turns_->take(key("10.0.0.9"), held));
+        std::vector<join_handle<>> waiting;
+        for (const char* each : {"a", "b", "c"})
+            waiting.push_back(spawn(note(each, "10.0.0.1")));
+        waiting.push_back(spawn(note("d", "10.0.0.2")));
+        co_await settle();
+        held.release();
+        for (join_handle<>& each : waiting)
+            co_await each;
+    });
+    EXPECT_EQ(order, "adbc");
 }
 
 // Such a client may have ended only the side on which it sends.
@@ -253,8 +287,9 @@ TEST_P(listing_cache_test, a_client_that_keeps_nobody_waiting_need_not_be_there)
 TEST_P(listing_cache_test, a_listing_that_nobody_waits_for_does_not_begin) {
     tree_.write("d/file", "text");
     const counted_directories directories;
+    fair_places::place held;
     run([&]() -> task<> {
-        EXPECT_TRUE(turns_->try_acquire());
+        EXPECT_TRUE(turns_->take(key("10.0.0.9"), held));
         auto stopped = spawn(page("d"));
         co_await settle();
         stopped.request_stop();
@@ -263,7 +298,7 @@ TEST_P(listing_cache_test, a_listing_that_nobody_waits_for_does_not_begin) {
         auto limited = with_timeout(std::move(waiting), 1ms);
         const listed late = co_await std::move(limited);
         EXPECT_EQ(error_of(late), errc::deadline_exceeded);
-        turns_->release();
+        held.release();
         co_await settle();
     });
     EXPECT_FALSE(directories.has_begun());
@@ -350,8 +385,8 @@ TEST_P(listing_cache_test, the_end_of_a_loop_leaves_nothing_behind) {
         slow_directory directory;
         loop().spawn([](listing_cache& cache, int client, const slow_directory& slow,
                         event_loop& here) -> task<> {
-            auto waiter = spawn(cache.page(client, "d", "d"));
-            auto next = spawn(cache.page(client, "", ""));
+            auto waiter = spawn(cache.page({client, {}}, "d", "d"));
+            auto next = spawn(cache.page({client, {}}, "", ""));
             co_await slow.begun();
             here.stop();
             static_cast<void>(co_await waiter);

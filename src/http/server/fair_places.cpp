@@ -1,4 +1,4 @@
-#include "http/gateway/fair_places.hpp"
+#include "http/server/fair_places.hpp"
 
 #include <simplenet/core/detail/contract.hpp>
 

@@ -1,4 +1,4 @@
-#include "http/gateway/fair_places.hpp"
+#include "http/server/fair_places.hpp"
 #include "support/backend_test.hpp"
 #include "support/coroutines.hpp"
 #include "support/error_of.hpp"
