@@ -209,13 +209,13 @@ void check_password_file(const authentication& auth, problems& found) {
     std::string problem;
     const auto users = password_file::read(auth.file, problem);
     if (users) {
-        const std::vector<std::string_view> costs{users->costs().begin(), users->costs().end()};
-        if (costs.size() > 1)
-            found.add(
-                auth.where,
-                "`file`: " + quote(auth.file) + " has hashes of different methods or costs, " +
-                    joined(costs, "and", code) + ": a wrong password is hashed with each of them",
-                severity::warning);
+        if (users->kinds() > 1)
+            found.add(auth.where,
+                      "`file`: " + quote(auth.file) + " has hashes of " +
+                          std::to_string(users->kinds()) +
+                          " kinds (method, cost, for SHA-2 the length of the salt): a wrong "
+                          "password is hashed once with each",
+                      severity::warning);
         return;
     }
     if (problem.empty()) problem = users.error().message();

@@ -249,8 +249,8 @@ constexpr key auth_keys[]{
      .stored = stored_in<&authentication::file, &authentication::where>(),
      .description =
          "Users and hashes of their passwords, as htpasswd(1) writes them: bcrypt, "
-         "SHA-2 or yescrypt. Empty: nobody is asked. Best all of one method and cost: a wrong "
-         "password is hashed with each that the file has, so that the time tells "
+         "SHA-2 or yescrypt. Empty: nobody is asked. Use one method and cost for all of "
+         "them: a wrong password is hashed with each that the file has, so that the time tells "
          "nobody which users there are."},
 };
 

@@ -86,7 +86,7 @@ constexpr std::array absent_directives{
     absent_word{"tcp_nodelay", "it is always on"},
     absent_word{"tcp_nopush", "an answer leaves in as few packets as possible in any case"},
     absent_word{"types_hash_max_size", "tables have the size that they need"},
-    absent_word{"use", "the program takes io_uring if it can, else epoll"},
+    absent_word{"use", "the program takes io_uring if it can; `--backend epoll` chooses"},
     absent_word{"worker_connections", "the limit is that of descriptors (`LimitNOFILE=`)"},
     absent_word{"worker_rlimit_nofile", "the program raises its limit as far as it may"},
 };

@@ -69,26 +69,22 @@ std::string hash_of(const std::string& password, const std::string& setting) {
     return hash;
 }
 
-/// The method and the cost, such as `$6$rounds=5000$`: crypt(5). Of a hash that is well-formed.
-std::string cost_of(std::string_view hash) {
+/// Equal for hashes that take equally long for a password: the method and the cost, such as
+/// `$6$rounds=5000$` (crypt(5)), and for SHA-2, which works on blocks, the length of the salt. Of a
+/// hash that is well-formed.
+std::string pace_of(std::string_view hash) {
     const std::size_t method_end = hash.find('$', 1) + 1;
     const std::string_view method = hash.substr(0, method_end);
     const std::string_view parameter =
         hash.substr(method_end, hash.find('$', method_end) + 1 - method_end);
     // The kinds of bcrypt take equally long.
-    if (method.starts_with("$2")) return "$2b$" + std::string{parameter};
+    if (method.starts_with("$2")) return "$2$" + std::string{parameter};
     if (method == "$y$") return std::string{method} + std::string{parameter};
     const bool has_rounds = parameter.starts_with("rounds=");
-    return std::string{method} + (has_rounds ? std::string{parameter} : "rounds=5000$");
-}
-
-/// Equal for hashes that take equally long for a password.
-std::string pace_of(std::string_view hash) {
-    std::string pace = cost_of(hash);
-    // SHA-2 works on blocks, which are more if the salt is longer.
-    const bool is_sha = pace.starts_with("$5$") || pace.starts_with("$6$");
     const std::size_t salt_end = hash.rfind('$');
-    return is_sha ? pace + std::to_string(salt_end - hash.rfind('$', salt_end - 1)) : pace;
+    const std::size_t salt_size = salt_end - hash.rfind('$', salt_end - 1);
+    return std::string{method} + (has_rounds ? std::string{parameter} : "rounds=5000$") +
+           std::to_string(salt_size);
 }
 
 bool equal_in_constant_time(std::string_view left, std::string_view right) noexcept {
@@ -132,21 +128,29 @@ result<password_file> password_file::parse(std::string_view text, std::string& p
             return refuse(number, "the user has a line already");
         }
         if (paces.insert(pace_of(hash)).second) made.paced_.push_back(hash);
-        if (const std::string cost = cost_of(hash);
-            std::ranges::find(made.costs_, cost) == made.costs_.end())
-            made.costs_.push_back(cost);
     }
     return made;
 }
 
-bool password_file::matches(const std::string& user, const std::string& password) const {
-    const auto found = users_.find(user);
-    const bool is_known = found != users_.end();
-    if (is_known && equal_in_constant_time(hash_of(password, found->second), found->second))
-        return true;
-    const std::string done = is_known ? pace_of(found->second) : std::string{};
+std::vector<std::string> password_file::settings_for(const std::string& user) const {
+    std::vector<std::string> all;
+    std::string own_pace;
+    if (const auto found = users_.find(user); found != users_.end()) {
+        all.push_back(found->second);
+        own_pace = pace_of(found->second);
+    }
     for (const std::string& each : paced_)
-        if (pace_of(each) != done) static_cast<void>(hash_of(password, each));
+        if (pace_of(each) != own_pace) all.push_back(each);
+    return all;
+}
+
+bool password_file::matches(const std::string& user, const std::string& password) const {
+    const bool is_known = users_.contains(user);
+    const std::vector<std::string> settings = settings_for(user);
+    for (const std::string& each : settings) {
+        const bool is_equal = equal_in_constant_time(hash_of(password, each), each);
+        if (is_equal && is_known && &each == &settings.front()) return true;
+    }
     return false;
 }
 

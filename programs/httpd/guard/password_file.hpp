@@ -35,19 +35,25 @@ public:
     /// milliseconds to a second.
     ///
     /// The time does not tell which users exist, or whose hash is cheap: a wrong password is hashed
-    /// once with each method and cost in the file, whoever the user is. Only a right one takes no
-    /// more than the hash of its user.
+    /// with all of settings_for(), whoever the user is. Only a right one takes no more than the
+    /// hash of its user.
     [[nodiscard]] bool matches(const std::string& user, const std::string& password) const;
 
-    [[nodiscard]] bool operator==(const password_file&) const = default;
+    /// A hash of each kind that the file has, that of the user first. A kind is a method and a
+    /// cost, for SHA-2 the length of the salt as well: what makes one take longer than another.
+    [[nodiscard]] std::vector<std::string> settings_for(const std::string& user) const;
+    /// How many kinds there are.
+    [[nodiscard]] std::size_t kinds() const noexcept { return paced_.size(); }
+
+    /// The same users with the same hashes.
+    [[nodiscard]] bool operator==(const password_file& other) const {
+        return users_ == other.users_;
+    }
     [[nodiscard]] std::size_t size() const noexcept { return users_.size(); }
-    /// The different methods and costs, such as `$2b$10$` or `$6$rounds=5000$`, as in the file.
-    [[nodiscard]] const std::vector<std::string>& costs() const noexcept { return costs_; }
 
 private:
     std::map<std::string, std::string, std::less<>> users_; // to their hashes
-    std::vector<std::string> paced_;                        // a hash for each time that one takes
-    std::vector<std::string> costs_;
+    std::vector<std::string> paced_;                        // the first hash of each kind
 };
 
 } // namespace httpd

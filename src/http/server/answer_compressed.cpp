@@ -44,7 +44,8 @@ bool exchange::takes_gzip(std::string_view type, std::optional<std::uint64_t> si
     }
     for (const std::string_view each : of_plain_bytes)
         fields_.remove(each);
-    if (const auto tag = fields_.find("ETag"); tag && !tag->starts_with("W/")) {
+    // That of 412 is the tag of what the client asked for, and not of the page that is compressed.
+    if (const auto tag = fields_.find("ETag"); status_ < 400 && tag && !tag->starts_with("W/")) {
         // Other bytes than the plain ones, and not the same each time (RFC 9110, section 8.8.1).
         const std::string weak = "W/" + std::string{*tag};
         fields_.set("ETag", weak);

@@ -130,6 +130,8 @@ task<result<>> exchange::send_conditionally(content_source from, std::uint64_t s
 task<result<>> exchange::refuse_content(unsigned status, const content_source& of) {
     announced_.reset();
     forget_content();
+    fields_.remove("Accept-Ranges");
+    fields_.remove("Last-Modified");
     if (of.leaves_refusals)
         refusal_ = status;
     else

@@ -144,7 +144,26 @@ TEST_P(sites_test, a_refused_condition_or_range_has_the_page_of_its_site) {
     }
     EXPECT_THAT(ask_for("/a.txt", "If-Match: \"x\"\r\n"), HasSubstr("\r\n" + tag + "\r\n"))
         << "of the file, not of the page";
+    EXPECT_THAT(ask_for("/a.txt", "If-Match: \"x\"\r\n"),
+                AllOf(Not(HasSubstr("Accept-Ranges")), Not(HasSubstr("Last-Modified"))));
     EXPECT_THAT(ask_for("/a.txt", "If-Match: \"x\"\r\n", "HEAD"), EndsWith("close\r\n\r\n"));
+}
+
+// A client that repeats a weak tag in If-Match never matches.
+TEST_P(sites_test, a_compressed_page_leaves_the_tag_of_the_file_strong) {
+    write("412.html", "own page");
+    write("a.bin", "file");
+    serve_sites("[[site]]\nroot = \"$\"\ncompress = { types = [\"text/*\"], minimum = 1 }\n"
+                "error_pages = { 412 = \"/412.html\" }\n");
+    const std::string file = ask_for("/a.bin");
+    const std::string tag = file.substr(
+        file.find("ETag: "), file.find("\r\n", file.find("ETag: ")) - file.find("ETag: "));
+
+    const std::string refused = ask_for("/a.bin", "If-Match: \"x\"\r\nAccept-Encoding: gzip\r\n");
+
+    EXPECT_THAT(refused, has_status(412));
+    EXPECT_THAT(refused, HasSubstr("\r\nContent-Encoding: gzip\r\n"));
+    EXPECT_THAT(refused, HasSubstr("\r\n" + tag + "\r\n"));
 }
 
 TEST_P(sites_test, a_fallback_is_routed_once_when_no_file_is_there) {
