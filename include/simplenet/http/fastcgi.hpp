@@ -98,7 +98,7 @@ struct fastcgi_options {
     /// many as are free: it gets half of them at most (rounded up), so that others find one.
     /// Clients are told apart by request::peer(), those of IPv6 by its first 64 bits, and take
     /// turns.
-    std::size_t connections = 64;
+    std::size_t connections = 128;
 
     // Time limits; 0: none, but for `wait`.
 

@@ -52,7 +52,7 @@ struct proxy_options {
     /// `answer_spool`, answers are aborted whose clients take next to nothing for two seconds: less
     /// than 8 KiB, or so little that they would need two minutes for what is stored. These are the
     /// answer itself, and those that have more room there. Not if `streamed`.
-    std::size_t connections = 64;
+    std::size_t connections = 128;
 
     /// Whether a request is passed on while it arrives. Otherwise its body is read whole before a
     /// backend is asked, so that a slow upload occupies none and can be repeated; and an answer is

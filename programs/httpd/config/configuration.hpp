@@ -154,7 +154,7 @@ struct route {
     /// fastcgi, proxy: connections without a request that are kept, for each backend and loop.
     std::uint32_t keep_connections = 8;
     /// fastcgi, proxy: requests at once, for each backend and loop.
-    std::uint32_t connections = 64;
+    std::uint32_t connections = 128;
     bool streamed = false;   ///< fastcgi, proxy: neither bodies nor answers are collected first.
     bool path_info = false;  ///< fastcgi
     std::string script_root; ///< fastcgi: the root as the backend sees it; empty: the site's.

@@ -28,7 +28,7 @@ struct connection_limits {
     std::size_t keep = 8;
     /// Connections in all. At least 1. A client gets one more only while it has fewer than are
     /// free.
-    std::size_t most = 64;
+    std::size_t most = 128;
     /// For connecting, including the lookup of a name; 0: no limit of ours.
     std::chrono::nanoseconds connect = std::chrono::seconds{5};
     /// An idle connection is closed after so long; 0: no limit of ours.
