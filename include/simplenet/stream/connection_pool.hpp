@@ -151,16 +151,6 @@ struct pooled_access {
     static void mark_reused(pooled<Stream>& connection) noexcept {
         connection.reused_ = true;
     }
-    /// Closes the stream and keeps the place, for renew() or the end of `connection`.
-    template <class Stream>
-    static void close(pooled<Stream>& connection) noexcept {
-        connection.slot_->stream.reset();
-    }
-    template <class Stream>
-    static void renew(pooled<Stream>& connection, Stream with) {
-        connection.slot_->stream.emplace(std::move(with));
-        connection.reused_ = false;
-    }
 };
 
 } // namespace detail

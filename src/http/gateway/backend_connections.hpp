@@ -107,6 +107,10 @@ public:
     [[nodiscard]] std::size_t size(std::size_t index) const noexcept {
         return to_[index].pool->size();
     }
+    /// The idle ones among them.
+    [[nodiscard]] std::size_t idle(std::size_t index) const noexcept {
+        return to_[index].idle.size();
+    }
     /// Takes a place for a connection to the backend of `at`, unless it has one.
     ///
     /// @return Whether `at` has one now. Otherwise borrow() has to wait for it.
@@ -121,10 +125,6 @@ public:
     [[nodiscard]] bool is_contended(std::size_t index) const noexcept {
         return to_[index].places.is_contended();
     }
-    /// The idle ones among them.
-    [[nodiscard]] std::size_t idle(std::size_t index) const noexcept {
-        return to_[index].idle.size();
-    }
 
 private:
     using pool = connection_pool<any_stream>;
@@ -136,9 +136,9 @@ private:
     };
     // The pool only makes the connections. To it, the idle ones here are lent: it would need a turn
     // of the loop to see whether they are alive, which costs as much as sending a request. One
-    // recv(2) leaves a window of two system calls in which an end is missed (and, on
-    // io_uring, bytes that the kernel has received ahead); without it the window begins at the last
-    // poll. What a backend sends unasked in the window is taken for an answer.
+    // recv(2) leaves a window of two system calls in which an end is missed (and, on io_uring,
+    // bytes that the kernel has received ahead); without it the window begins at the last poll.
+    // What a backend sends unasked in the window is taken for an answer.
     struct backend_pool {
         explicit backend_pool(std::size_t most) noexcept
             : places{most} {}

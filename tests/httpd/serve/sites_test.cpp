@@ -119,6 +119,11 @@ TEST_P(sites_test, an_error_has_the_page_of_its_site) {
     EXPECT_THAT(ask_for("/404.html", {}, "POST"), HasSubstr("<h1>405 Method Not Allowed</h1>"));
 }
 
+std::string line_of_tag(const std::string& answer) {
+    const std::size_t begin = answer.find("ETag: ");
+    return answer.substr(begin, answer.find("\r\n", begin) - begin);
+}
+
 // Used to be answered with a short text.
 TEST_P(sites_test, a_refused_condition_or_range_has_the_page_of_its_site) {
     write("412.html", "own page");
@@ -126,9 +131,7 @@ TEST_P(sites_test, a_refused_condition_or_range_has_the_page_of_its_site) {
     write("a.txt.gz", "gzip");
     serve_sites("[[site]]\nroot = \"$\"\nheaders = { \"X-Site\" = \"s\" }\n"
                 "error_pages = { 412 = \"/412.html\" }\n");
-    const std::string file = ask_for("/a.txt");
-    const std::string tag = file.substr(
-        file.find("ETag: "), file.find("\r\n", file.find("ETag: ")) - file.find("ETag: "));
+    const std::string tag = line_of_tag(ask_for("/a.txt"));
 
     for (const std::string coding : {"", "Accept-Encoding: gzip\r\n"}) {
         const std::string changed = ask_for("/a.txt", "If-Match: \"x\"\r\n" + coding);
@@ -155,9 +158,7 @@ TEST_P(sites_test, a_compressed_page_leaves_the_tag_of_the_file_strong) {
     write("a.bin", "file");
     serve_sites("[[site]]\nroot = \"$\"\ncompress = { types = [\"text/*\"], minimum = 1 }\n"
                 "error_pages = { 412 = \"/412.html\" }\n");
-    const std::string file = ask_for("/a.bin");
-    const std::string tag = file.substr(
-        file.find("ETag: "), file.find("\r\n", file.find("ETag: ")) - file.find("ETag: "));
+    const std::string tag = line_of_tag(ask_for("/a.bin"));
 
     const std::string refused = ask_for("/a.bin", "If-Match: \"x\"\r\nAccept-Encoding: gzip\r\n");
 
