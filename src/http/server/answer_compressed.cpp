@@ -44,8 +44,9 @@ bool exchange::takes_gzip(std::string_view type, std::optional<std::uint64_t> si
     }
     for (const std::string_view each : of_plain_bytes)
         fields_.remove(each);
-    // That of 412 is the tag of what the client asked for, and not of the page that is compressed.
-    if (const auto tag = fields_.find("ETag"); status_ < 400 && tag && !tag->starts_with("W/")) {
+    // That of a refused condition or range is the file's, and not that of the page.
+    if (const auto tag = fields_.find("ETag");
+        status_ != 412 && status_ != 416 && tag && !tag->starts_with("W/")) {
         // Other bytes than the plain ones, and not the same each time (RFC 9110, section 8.8.1).
         const std::string weak = "W/" + std::string{*tag};
         fields_.set("ETag", weak);

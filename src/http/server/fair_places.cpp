@@ -21,7 +21,7 @@ client_key key_of(const ip_address& client) noexcept {
 }
 
 fair_places::~fair_places() {
-    SIMPLENET_EXPECTS(shares_.empty(), "a place at a backend outlives what it is a place of");
+    SIMPLENET_EXPECTS(shares_.empty(), "a place outlives what it is a place of");
 }
 
 bool fair_places::has_room(const client_key& client) const noexcept {
@@ -30,6 +30,7 @@ bool fair_places::has_room(const client_key& client) const noexcept {
 }
 
 bool fair_places::take(const client_key& client, place& into) {
+    if (free_ == 0) return false; // allocates nothing for whoever has none
     share& mine = use(client);
     if (!may_take(mine.held)) {
         leave(mine);

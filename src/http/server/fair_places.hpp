@@ -1,5 +1,6 @@
 #pragma once
-// fair_places: the places for connections to a backend, shared by addresses. Layer http, private.
+// fair_places: places for work of which only so much is done at once, shared by addresses. Layer
+// http, private.
 
 #include <simplenet/core/detail/intrusive_list.hpp>
 #include <simplenet/core/error.hpp>
@@ -26,9 +27,9 @@ using client_key = std::array<std::uint64_t, 2>;
 ///
 /// Promises:
 /// * A client gets one only while it has fewer than are left. So one alone has at most half of
-///   them, the next one half of the rest, and it takes seven clients to occupy 64.
+///   them, the next one half of the rest, and it takes eight clients to occupy 128.
 /// * Those who wait take turns by client, and the requests of one in the order of arrival. Nobody
-///   waits who could have a place. A client that waits for its share, while others find places, is
+///   waits who could have a place. A client that has its share, and waits for more, is
 ///   passed by those behind it.
 ///
 /// Outlives its places and turns. Loop thread only.
@@ -129,7 +130,7 @@ public:
         if (of_ != nullptr) at_->leave(*of_);
     }
 
-    void describe(std::string& text) override { text += "a connection to a backend"; }
+    void describe(std::string& text) override { text += "a place for a client"; }
     using awaited_from_outside<turn>::await_suspend;
     template <simplenet::detail::own_promise Promise>
     bool await_suspend(
