@@ -193,7 +193,9 @@ std::error_code fastcgi_exchange::end_with(failure what, std::error_code why) no
     sender_.give_up();
     messages_.end(at_.name());
     connection_.reset();
-    at_.place().release(); // what was stored of the answer may take its client long
+    // What was stored of the answer may take its client long. Before an answer the place is for the
+    // next attempt.
+    if (has_begun()) at_.place().release();
     return why;
 }
 

@@ -215,7 +215,9 @@ void passage::closed() noexcept {
 }
 
 void passage::broke_off() noexcept {
-    if (lease_) lease_->place().release(); // what was stored of the answer may take its client long
+    // What was stored of the answer may take its client long. Before an answer the place is for the
+    // next attempt.
+    if (lease_ && exchange_->has_begun()) lease_->place().release();
 }
 
 void passage::keep(pooled<any_stream> connection) {
