@@ -39,8 +39,9 @@ struct static_options {
     /// the answer is 404.
     ///
     /// Each loop makes one list at a time, however many directories are asked for, and sends it to
-    /// all who wait for it. Clients take turns, by address (IPv6: its first 64 bits); one whose turn
-    /// has not come within ten seconds gets 503. The newest lists are kept, up to 4 MiB of them.
+    /// all who wait for it. Clients take turns, by address (IPv6: its first 64 bits); one whose
+    /// turn has not come within ten seconds gets 503. The newest lists are kept, up to 4 MiB of
+    /// them.
     bool listing = false;
     symlinks follow = symlinks::beneath;
     /// Whether names that begin with a dot are served. Otherwise they count as missing, in every
