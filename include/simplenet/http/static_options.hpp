@@ -38,10 +38,10 @@ struct static_options {
     /// Whether a directory without such a file is answered with a list of its entries. Otherwise
     /// the answer is 404.
     ///
-    /// Each loop makes one list at a time, however many directories are asked for, and sends it to
-    /// all who wait for it. Clients take turns, by address (IPv6: its first 64 bits); one whose
-    /// turn has not come within ten seconds gets 503. The newest lists are kept, up to 4 MiB of
-    /// them.
+    /// Each loop makes one list at a time, however many directories are asked for. Clients take
+    /// turns, by address (IPv6: its first 64 bits); one whose turn comes gets the list that was
+    /// made for another meanwhile. If none came within ten seconds, the answer is 503. The newest
+    /// lists are kept, up to 4 MiB of them.
     bool listing = false;
     symlinks follow = symlinks::beneath;
     /// Whether names that begin with a dot are served. Otherwise they count as missing, in every

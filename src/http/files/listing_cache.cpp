@@ -24,17 +24,18 @@ namespace {
 
 constexpr std::size_t most_pages = 32;
 constexpr std::size_t most_page_bytes = std::size_t{4} << 20;
-constexpr std::chrono::seconds longest_wait{10}; // for a turn; as for a connection to a backend
 
 } // namespace
 
 class listing_cache::content {
 public:
-    content(file_cache::root_ref root, const static_options& options, turns_ref turns)
+    content(file_cache::root_ref root, const static_options& options, turns_ref turns,
+            std::chrono::nanoseconds longest_wait)
         : root_{std::move(root)}
         , rules_{.follow = options.follow, .hidden = options.hidden}
         , usable_for_{options.revalidate_after}
-        , turns_{std::move(turns)} {}
+        , turns_{std::move(turns)}
+        , longest_wait_{longest_wait} {}
     content(const content&) = delete;
     content& operator=(const content&) = delete;
 
@@ -50,13 +51,11 @@ public:
             if (!self->turns_->take(client.key, turn)) {
                 const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
                 fair_places::turn next{*self->turns_, client.key, turn};
-                const result<> granted = co_await with_timeout(std::move(next), longest_wait);
-                if (!granted && !within.stopped()) {
-                    co_return fail(std::errc::resource_unavailable_try_again);
-                }
-                if (!granted) co_return fail(granted);
+                const result<> granted =
+                    co_await with_timeout(std::move(next), self->longest_wait_);
+                if (!granted && within.stopped()) co_return fail(granted);
                 if (page_ref known = self->find(key, begun)) co_return known;
-                if (has_left(client.socket)) {
+                if (!granted || has_left(client.socket)) {
                     co_return fail(std::errc::resource_unavailable_try_again);
                 }
             }
@@ -103,7 +102,8 @@ private:
 
     struct kept_page {
         std::string key;
-        page_ref page;
+        page_ref page;                         // null if it is too large
+        std::weak_ptr<const std::string> used; // the same, as long as anybody has it
         coarse_time as_of;
         std::uint64_t number; // of its listing
     };
@@ -112,7 +112,8 @@ private:
     [[nodiscard]] page_ref find(const std::string& key, std::uint64_t begun) noexcept {
         const auto at = std::ranges::find(pages_, key, &kept_page::key);
         if (at == pages_.end()) return nullptr;
-        return at->number > begun || coarse_now() - at->as_of < usable_for_ ? at->page : nullptr;
+        if (at->number <= begun && coarse_now() - at->as_of >= usable_for_) return nullptr;
+        return at->used.lock();
     }
 
     // Nobody would catch an exception: failures are answers too.
@@ -125,7 +126,7 @@ private:
             auto made = co_await std::move(listed);
             if (made) {
                 own->page = made->page;
-                self->remember({std::move(key), made->page, made->as_of, number});
+                self->remember({std::move(key), made->page, made->page, made->as_of, number});
             } else {
                 own->page = fail(made);
             }
@@ -140,33 +141,37 @@ private:
     void remember(kept_page made) {
         const auto at = std::ranges::find(pages_, made.key, &kept_page::key);
         if (at != pages_.end()) {
-            bytes_ -= at->page->size();
+            bytes_ -= kept_bytes(*at);
             pages_.erase(at);
         }
-        const std::size_t size = made.page->size();
         // One that is too large by itself does not drive the others out.
-        if (size > most_page_bytes) return;
+        if (made.page->size() > most_page_bytes) made.page.reset();
+        bytes_ += kept_bytes(made);
         pages_.push_back(std::move(made));
-        bytes_ += size;
         while (pages_.size() > most_pages || bytes_ > most_page_bytes) {
-            bytes_ -= pages_.front().page->size();
+            bytes_ -= kept_bytes(pages_.front());
             pages_.pop_front();
         }
+    }
+    [[nodiscard]] static std::size_t kept_bytes(const kept_page& of) noexcept {
+        return of.page ? of.page->size() : 0;
     }
 
     const file_cache::root_ref root_;
     const open_rules rules_;
     const std::chrono::nanoseconds usable_for_;
     const turns_ref turns_;
+    const std::chrono::nanoseconds longest_wait_;
 
     std::deque<kept_page> pages_; // the oldest first; at most one for each key
-    std::size_t bytes_ = 0;       // in pages_
+    std::size_t bytes_ = 0;       // that these keep
     std::uint64_t begun_ = 0;     // listings
 };
 
 listing_cache::listing_cache(file_cache::root_ref root, const static_options& options,
-                             turns_ref turns)
-    : content_{std::make_shared<content>(std::move(root), options, std::move(turns))} {}
+                             turns_ref turns, std::chrono::nanoseconds longest_wait)
+    : content_{
+          std::make_shared<content>(std::move(root), options, std::move(turns), longest_wait)} {}
 
 listing_cache::~listing_cache() = default;
 

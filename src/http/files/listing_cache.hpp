@@ -10,6 +10,7 @@
 #include <simplenet/coro/task.hpp>
 #include <simplenet/http/static_options.hpp>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,7 +30,8 @@ struct listing_client {
 /// the page that somebody else's listing has made meanwhile. A page is used again for
 /// `revalidate_after`.
 ///
-/// The 32 newest pages are kept, up to 4 MiB of them.
+/// The 32 newest pages are kept, up to 4 MiB of them. One that is larger by itself is used again
+/// while somebody has it.
 ///
 /// Loop thread only. Listings in progress survive the cache.
 class listing_cache {
@@ -37,8 +39,10 @@ public:
     /// Has a place for each listing that may be made at a time. May be shared by several caches.
     using turns_ref = std::shared_ptr<fair_places>;
 
-    /// `root` comes from open_root().
-    listing_cache(file_cache::root_ref root, const static_options& options, turns_ref turns);
+    /// `root` comes from open_root(). `longest_wait` is for a turn, and as long as that for a
+    /// connection to a backend.
+    listing_cache(file_cache::root_ref root, const static_options& options, turns_ref turns,
+                  std::chrono::nanoseconds longest_wait = std::chrono::seconds{10});
     listing_cache(const listing_cache&) = delete;
     listing_cache& operator=(const listing_cache&) = delete;
     ~listing_cache();
@@ -48,8 +52,8 @@ public:
     /// @param path    Without a NUL. Copied, as `title` is.
     /// @par Errors
     /// - Those of list_directory(). They are not remembered.
-    /// - `std::errc::resource_unavailable_try_again`: no turn came within ten seconds; the client
-    ///   has left while it waited for one; or no thread could be started.
+    /// - `std::errc::resource_unavailable_try_again`: no turn came within the longest wait; the
+    ///   client has left while it waited for one; or no thread could be started.
     /// - `std::errc::operation_canceled`, `errc::deadline_exceeded`: a stop or deadline came first.
     /// @par Cancellation
     /// Ends at once, even if a file system hangs. A listing that has begun goes on, and keeps its

@@ -113,6 +113,9 @@ protected:
     using listed = result<page_ref>;
 
     void remake_cache(const static_options& options) { cache_.emplace(root(), options, turns_); }
+    void remake_cache(std::chrono::nanoseconds longest_wait) {
+        cache_.emplace(root(), never_kept, turns_, longest_wait);
+    }
 
     [[nodiscard]] task<listed> page(std::string_view path, const connection& client) {
         return page(path, client, "10.0.0.1");
@@ -234,6 +237,52 @@ TEST_P(listing_cache_test, a_listing_whose_clients_have_left_is_not_made) {
     });
     EXPECT_FALSE(directories.has_begun());
     EXPECT_TRUE(turns_->has_room(key("10.0.0.1")));
+}
+
+TEST_P(listing_cache_test, a_turn_is_waited_for_only_so_long) {
+    remake_cache(1ms);
+    tree_.directory("d");
+    const counted_directories directories;
+    fair_places::place held;
+    run([&]() -> task<> {
+        EXPECT_TRUE(turns_->take(key("10.0.0.9"), held));
+        const listed late = co_await page("d");
+        EXPECT_EQ(error_of(late), std::errc::resource_unavailable_try_again);
+    });
+    EXPECT_FALSE(directories.has_begun());
+}
+
+// Its turn was behind that of another client for the same page.
+TEST_P(listing_cache_test, whoever_has_waited_too_long_gets_the_page_of_another) {
+    remake_cache(1s);
+    tree_.directory("d");
+    const counted_directories directories;
+    fair_places::place held;
+    run([&]() -> task<> {
+        EXPECT_TRUE(turns_->take(key("10.0.0.9"), held));
+        fair_places::place also_held;
+        fair_places::turn first{*turns_, key("10.0.0.1"), also_held};
+        auto before = spawn([](fair_places::turn own) -> task<> {
+            EXPECT_TRUE(co_await std::move(own));
+        }(std::move(first)));
+        auto maker = spawn(page("d", client_, "10.0.0.2"));
+        co_await settle();
+        fair_places::place last_held;
+        fair_places::turn last{*turns_, key("10.0.0.3"), last_held};
+        auto behind = spawn([](fair_places::turn own) -> task<> {
+            EXPECT_TRUE(co_await std::move(own));
+        }(std::move(last)));
+        auto late = spawn(page("d", client_, "10.0.0.4"));
+        co_await settle();
+        held.release();
+        co_await before;
+        also_held.release();
+        EXPECT_TRUE(co_await maker);
+        co_await behind;
+
+        EXPECT_TRUE(co_await late); // its turn never comes
+    });
+    EXPECT_EQ(directories.listings(), 1);
 }
 
 TEST_P(listing_cache_test, a_client_that_left_does_not_concern_the_others) {
@@ -365,6 +414,33 @@ TEST_P(listing_cache_test, pages_have_a_limit_in_bytes) {
     EXPECT_EQ(directories.listings(), 4);
     static_cast<void>(ask("a"));
     EXPECT_EQ(directories.listings(), 5);
+}
+
+// Each of those who waited for it made it again.
+TEST_P(listing_cache_test, a_page_that_is_too_large_to_keep_is_shared_while_it_is_used) {
+    remake_cache(never_kept);
+    const std::string filling(240, '\xff'); // a page has eleven bytes for each of these
+    tree_.directory("d");
+    for (int each = 0; each < 1700; ++each)
+        tree_.write("d/" + filling + std::to_string(each), "");
+    const counted_directories directories;
+    run([&]() -> task<> {
+        std::vector<join_handle<listed>> waiters;
+        for (int each = 0; each < 10; ++each)
+            waiters.push_back(spawn(page("d")));
+        std::vector<page_ref> used;
+        for (auto& each : waiters) {
+            const listed made = co_await each;
+            EXPECT_TRUE(made);
+            if (made) used.push_back(*made);
+        }
+        EXPECT_EQ(directories.listings(), 1);
+        EXPECT_GT(used.front()->size(), 4U << 20U);
+        EXPECT_EQ(used.back(), used.front());
+        // Nobody who asks from now on.
+        EXPECT_TRUE(co_await page("d"));
+        EXPECT_EQ(directories.listings(), 2);
+    });
 }
 
 TEST_P(listing_cache_test, a_listing_survives_its_cache) {
