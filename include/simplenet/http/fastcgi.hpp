@@ -79,11 +79,12 @@ struct fastcgi_options {
     /// made or written costs nothing but this room.
     std::size_t answer_spool = std::size_t{1024} * 1024 * 1024;
     /// How long a client may take nothing (acknowledge less than 8 KiB) while its answer finds no
-    /// room, so that the backend waits for it. Then the answer is aborted. While other requests
-    /// wait for a process, for two seconds, or for one of `connections`, the limit is two seconds,
-    /// whatever is set; a client takes nothing then, too, if it would need two minutes for what is
-    /// stored; and this holds for all answers that have more room in `answer_spool` than the one
-    /// that finds none. 0: no limit but that and the server's. Not used if `streamed`.
+    /// room, so that the backend waits for it. Then the answer is aborted. The limit is two
+    /// seconds, whatever is set, while others have waited that long for a process, or while its
+    /// connection is needed: none is left and somebody waits, or the same client waits for one. A
+    /// client takes nothing then, too, if it would need two minutes for what is stored; and this
+    /// holds for all answers that have more room in `answer_spool` than the one that finds none.
+    /// 0: no limit but that and the server's. Not used if `streamed`.
     std::chrono::nanoseconds answer_hold{0};
     /// For those files. Empty: TMPDIR, or /tmp.
     std::string_view temporary_directory{};

@@ -48,10 +48,11 @@ struct proxy_options {
     /// gets half of them at most (rounded up), so that others find one. Clients are told apart by
     /// request::peer(), those of IPv6 by its first 64 bits, and take turns.
     ///
-    /// While requests wait because none is free, and an answer finds no room in `answer_ahead` and
-    /// `answer_spool`, answers are aborted whose clients take next to nothing for two seconds: less
-    /// than 8 KiB, or so little that they would need two minutes for what is stored. These are the
-    /// answer itself, and those that have more room there. Not if `streamed`.
+    /// When an answer finds no room in `answer_ahead` and `answer_spool`, and its connection is
+    /// needed (none is left and somebody waits, or the same client waits for one), answers are
+    /// aborted whose clients take next to nothing for two seconds: less than 8 KiB, or so little
+    /// that they would need two minutes for what is stored. These are the answer itself, and those
+    /// that have more room there. Not if `streamed`.
     std::size_t connections = 128;
 
     /// Whether a request is passed on while it arrives. Otherwise its body is read whole before a

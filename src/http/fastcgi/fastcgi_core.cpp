@@ -169,7 +169,7 @@ task<result<unsigned>> fastcgi_core::ask(call& with) const {
             request_sender sender{with.front.bytes(), source, with.size,
                                   settings_.options.send_idle};
             message_lines messages{settings_.options.report, settings_.options.report_context};
-            client_watch watch{exchange::of(with.asked).native_handle()};
+            client_watch watch{exchange::of(with.asked).native_handle(), lease->place()};
             with.on.connections.watch(*lease, watch);
             fastcgi_exchange exchange{
                 settings_, with.on.connections, *lease, *std::move(connection), sender, messages};

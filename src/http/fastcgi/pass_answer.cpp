@@ -104,8 +104,8 @@ task<result<unsigned>> fastcgi_core::pass_on(call& with, fastcgi_exchange& from,
         limits.directory = settings_.temporary_directory;
         limits.shared.disk = room_.disk;
         limits.hold = options.answer_hold;
-        limits.is_wanted = [&lease, &on = with.on](auto now, auto so_long) {
-            return on.connections.is_contended(lease.index()) || lease.do_others_wait(now, so_long);
+        limits.is_wanted = [&lease](auto now, auto so_long) {
+            return lease.place().is_wanted() || lease.do_others_wait(now, so_long);
         };
         limits.is_free = [&from] { return from.has_ended(); };
     }

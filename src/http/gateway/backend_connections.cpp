@@ -178,9 +178,10 @@ void backend_connections::arm_looking() noexcept {
 
 void backend_connections::look_for_left_clients() noexcept {
     bool does_anyone_wait = false;
-    for (std::size_t each = 0; each != to_.size(); ++each) {
-        does_anyone_wait = does_anyone_wait || to_[each].places.has_waiters();
-        if (is_contended(each)) tell_left_clients(to_[each].watches);
+    for (backend_pool& each : to_) {
+        if (!each.places.has_waiters()) continue;
+        does_anyone_wait = true;
+        tell_left_clients(each.watches);
     }
     if (does_anyone_wait) arm_looking();
 }

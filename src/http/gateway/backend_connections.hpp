@@ -92,8 +92,8 @@ public:
     [[nodiscard]] now_or_task<result<backend_connection>>
     borrow_new(backend_lease& at, const client_key& by, std::chrono::nanoseconds& wait);
 
-    /// Tells `watch` soon after its client has left, if others wait for a place at the backend of
-    /// `at`. Until it is unlinked.
+    /// Tells `watch` soon after its client has left, if its place, which is that of `at`, is
+    /// wanted. Until it is unlinked.
     void watch(const backend_lease& at, client_watch& watch) noexcept {
         to_[at.index()].watches.push_back(watch);
     }
@@ -120,10 +120,6 @@ public:
     /// Whether take_place() would succeed.
     [[nodiscard]] bool has_room(std::size_t index, const client_key& by) const noexcept {
         return to_[index].places.has_room(by);
-    }
-    /// Whether no place is left, and requests of this loop wait for one.
-    [[nodiscard]] bool is_contended(std::size_t index) const noexcept {
-        return to_[index].places.is_contended();
     }
 
 private:

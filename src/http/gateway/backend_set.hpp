@@ -99,6 +99,7 @@ public:
     void end() noexcept;
     /// For a connection, on the loop that has this lease. None until a connection is borrowed.
     [[nodiscard]] fair_places::place& place() noexcept { return place_; }
+    [[nodiscard]] const fair_places::place& place() const noexcept { return place_; }
 
 private:
     friend backend_set;

@@ -19,6 +19,7 @@ void tell_left_clients(simplenet::detail::intrusive_list<client_watch>& all) noe
         count = 0;
     };
     all.for_each([&](client_watch& each) {
+        if (!each.is_place_wanted()) return;
         sockets[count] = {.fd = each.client(), .events = POLLRDHUP, .revents = 0};
         watches[count] = &each;
         if (++count == sockets.size()) look();

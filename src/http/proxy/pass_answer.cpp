@@ -172,16 +172,13 @@ task<result<unsigned>> passage::pass_body() {
 task<result<unsigned>> passage::pass_on_at_once(bool head_first, scratch memory, std::size_t size) {
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     if (!core_->options().streamed) {
-        const ahead_limits limits{.memory = core_->options().answer_ahead,
-                                  .file = core_->options().answer_spool,
-                                  .directory = core_->directory(),
-                                  .shared = core_->room(),
-                                  .is_wanted =
-                                      [this](auto, auto) {
-                                          return lease_ &&
-                                                 connections_->pools.is_contended(lease_->index());
-                                      },
-                                  .is_free = [this] { return !lease_; }};
+        const ahead_limits limits{
+            .memory = core_->options().answer_ahead,
+            .file = core_->options().answer_spool,
+            .directory = core_->directory(),
+            .shared = core_->room(),
+            .is_wanted = [this](auto, auto) { return lease_ && lease_->place().is_wanted(); },
+            .is_free = [this] { return !lease_; }};
         read_ahead passing{*exchange_, answer_, limits};
         if (head_first) passing.send_head_first();
         if (size != 0) passing.begin_with(std::move(memory), size);

@@ -142,7 +142,7 @@ task<result<unsigned>> passage::try_backends() {
             const bool was_kept = lent->is_reused();
             connection_keeper* const keeper = this;
             exchange_.emplace(core_->exchanges(), message(), *std::move(lent), forever, keeper);
-            client_watch watch{exchange::of(asked_).native_handle()};
+            client_watch watch{exchange::of(asked_).native_handle(), lease_->place()};
             connections_->pools.watch(*lease_, watch);
             auto opening = watch.of(exchange_->open());
             const result<> opened = co_await std::move(opening);

@@ -53,9 +53,6 @@ public:
     /// @param into  Empty; unchanged if there is none for this client.
     [[nodiscard]] bool take(const client_key& client, place& into);
     [[nodiscard]] bool has_waiters() const noexcept { return !waiting_.empty(); }
-    /// Whether somebody waits and none is left: a place that is given up helps whoever waits, not
-    /// just a client that has its share.
-    [[nodiscard]] bool is_contended() const noexcept { return free_ == 0 && has_waiters(); }
 
 private:
     struct share : simplenet::detail::list_hook<> {
@@ -97,6 +94,12 @@ public:
     ~place() { release(); }
 
     explicit operator bool() const noexcept { return of_ != nullptr; }
+    /// Whether it would be of use to somebody who waits: its own client, or anybody if none is
+    /// left. A client that only waits for more than its share has no claim on those of others.
+    [[nodiscard]] bool is_wanted() const noexcept {
+        if (of_ == nullptr || !of_->has_waiters()) return false;
+        return of_->free_ == 0 || !by_->turns.empty();
+    }
     /// Leaves it to others. Does nothing if it is empty.
     void release() noexcept {
         if (of_ != nullptr) std::exchange(of_, nullptr)->returned(*by_);

@@ -228,6 +228,28 @@ TEST_P(proxy_time_limit_test, a_client_that_left_holds_no_place_that_others_wait
     }
 }
 
+// Places were left, but not for them: many clients may share an address.
+TEST_P(proxy_time_limit_test, whoever_left_holds_no_place_that_the_same_address_waits_for) {
+    serve_proxy({.keep_connections = 0, .connections = 4, .wait = std::chrono::minutes{1}});
+    std::vector<raw_peer> left;
+    std::vector<raw_peer> silent;
+    std::string head;
+    for (int each = 0; each < 2; ++each) {
+        left.push_back(connect());
+        left.back().send("GET /left HTTP/1.1\r\nHost: h\r\n\r\n");
+        silent.push_back(take_request(head));
+    }
+    left.clear();
+
+    raw_peer stays = connect();
+    stays.send("GET /stays HTTP/1.1\r\nHost: h\r\n\r\n");
+
+    raw_peer at = take_request(head);
+    EXPECT_TRUE(head.starts_with("GET /stays "));
+    at.send(answer_of("ok"));
+    EXPECT_TRUE(receive_until(stays, "ok").ends_with("ok"));
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, proxy_time_limit_test, all_backends, backend_name);
 
 } // namespace

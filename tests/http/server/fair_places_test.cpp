@@ -123,24 +123,27 @@ TEST_P(fair_places_test, a_client_with_its_share_is_passed_by_others) {
         });
         co_await turns(2);
         EXPECT_TRUE(places.has_waiters());
-        EXPECT_FALSE(places.is_contended());
         fair_places::place other;
         fair_places::place another;
         fair_places::place last;
 
         EXPECT_TRUE(places.take(client("10.0.0.2"), other));
         EXPECT_TRUE(places.take(client("10.0.0.3"), another));
+        EXPECT_FALSE(other.is_wanted()); // one is left, for whoever has less
+        EXPECT_TRUE(taken.front().is_wanted());
         EXPECT_TRUE(places.take(client("10.0.0.4"), last));
-        EXPECT_TRUE(places.is_contended());
+        EXPECT_TRUE(last.is_wanted());
         other.release(); // one is free, for somebody who has none
         co_await turns(2);
         EXPECT_FALSE(has_one);
-        EXPECT_FALSE(places.is_contended());
+        EXPECT_FALSE(other.is_wanted());
+        EXPECT_FALSE(last.is_wanted());
         another.release();
         taken.pop_front(); // three are free, and it has two
         co_await greedy;
 
         EXPECT_TRUE(has_one);
+        EXPECT_FALSE(taken.front().is_wanted());
     });
 }
 
