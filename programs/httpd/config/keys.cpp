@@ -250,8 +250,8 @@ constexpr key auth_keys[]{
      .description =
          "Users and hashes of their passwords, as htpasswd(1) writes them: bcrypt, "
          "SHA-2 or yescrypt. Empty: nobody is asked. Use one method and cost for all of "
-         "them: a wrong password is hashed with each that the file has, so that the time tells "
-         "nobody which users there are."},
+         "them, for SHA-2 with salts of one length: a wrong password is hashed with each kind "
+         "that the file has, so that the time tells nobody which users there are."},
 };
 
 constexpr key rate_keys[]{

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include <cerrno>
 #include <crypt.h>
@@ -145,11 +146,10 @@ std::vector<std::string> password_file::settings_for(const std::string& user) co
 }
 
 bool password_file::matches(const std::string& user, const std::string& password) const {
-    const bool is_known = users_.contains(user);
-    const std::vector<std::string> settings = settings_for(user);
-    for (const std::string& each : settings) {
+    bool is_own = users_.contains(user); // the first of the settings
+    for (const std::string& each : settings_for(user)) {
         const bool is_equal = equal_in_constant_time(hash_of(password, each), each);
-        if (is_equal && is_known && &each == &settings.front()) return true;
+        if (std::exchange(is_own, false) && is_equal) return true;
     }
     return false;
 }
