@@ -2,6 +2,7 @@
 // socket itself. The baseline for a library: only the cost of the kernel and of OpenSSL remains.
 
 #include "edge_triggered.hpp"
+#include "fixed_answer.hpp"
 #include "tls_options.hpp"
 
 #include <csignal>
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +39,7 @@ public:
     explicit server(const bench::tls_options& how)
         : mode_{how.common.mode}
         , size_{how.common.mode == "source" ? how.common.block : how.common.buffer}
+        , answer_{bench::answer_with(how.body)}
         , context_{SSL_CTX_new(TLS_server_method())} {
         if (SSL_CTX_use_certificate_chain_file(context_.get(), how.certificate.c_str()) != 1 ||
             SSL_CTX_use_PrivateKey_file(context_.get(), how.key.c_str(), SSL_FILETYPE_PEM) != 1) {
@@ -83,6 +86,12 @@ private:
             }
             const int got = SSL_read(of.tls.get(), of.buffer.data(), static_cast<int>(size_));
             if (got <= 0) return waits(of, got);
+            if (mode_ == "answer") {
+                const int sent = SSL_write(of.tls.get(), answer_.data(), int(answer_.size()));
+                if (sent <= 0) return waits(of, sent);
+                if (SSL_has_pending(of.tls.get()) == 0) return true;
+                continue;
+            }
             of.unsent_from = 0;
             of.unsent_to = static_cast<std::size_t>(got);
             if (mode_ == "sink") {
@@ -110,6 +119,7 @@ private:
 
     std::string_view mode_;
     std::size_t size_;
+    std::string answer_;
     std::unique_ptr<SSL_CTX, freed> context_;
     int listener_ = -1;
 };

@@ -2,7 +2,8 @@
 // The command line of the TLS servers: that of the others, and
 //
 //   --certificate FILE   --key FILE
-//   --mode echo, source (writes blocks of --block bytes), or sink (answers each MiB with one byte)
+//   --mode echo, source (writes blocks of --block bytes), sink (answers each MiB with one byte), or
+//          answer (to each read, as HTTP, with a body of --body bytes; only without a library)
 //   --loops N            on each of N threads a loop of its own   --pin
 //
 // A client decides on cipher suite and group, so that all servers have the same.
@@ -23,14 +24,16 @@ struct tls_options {
     std::string key;
     std::size_t loops = 0;
     bool pin = false;
+    std::size_t body = 0;
 
     static tls_options read(arguments& given, std::string_view backend) {
         tls_options found;
-        found.common = server_options::read(given, backend, {"echo", "source", "sink"});
+        found.common = server_options::read(given, backend, {"echo", "source", "sink", "answer"});
         found.certificate = given.text("certificate", "");
         found.key = given.text("key", "");
         found.loops = given.number("loops", 0);
         found.pin = given.flag("pin");
+        found.body = given.number("body", 0);
         given.done();
         return found;
     }

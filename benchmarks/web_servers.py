@@ -257,6 +257,28 @@ def httpd_command(given):
     return [given.program, "--config", file, "--backend", given.backend]
 
 
+# --- system calls alone -------------------------------------------------------------------------------
+
+
+def bare_text(_):
+    return "None: each read is answered with the same bytes."
+
+
+def bare_command(given):
+    """bare_web_server.cpp, bare_uring_web_server.cpp, or the server of tls_bare_server.cpp."""
+    www = os.path.join(given.place, "www")
+    # As much as the others answer: the file, "Hello, world!", or that from PHP.
+    body = 14 if given.php else os.path.getsize(os.path.join(www, "file")) or 14
+    command = [given.program, "--port", str(given.port), "--body", str(body)]
+    if given.tls:
+        command += ["--mode", "answer", "--certificate", given.tls[0], "--key", given.tls[1]]
+    if given.php:
+        command += ["--php", given.php, "--script", os.path.join(www, "hello.php")]
+    if given.upstream:
+        command += ["--upstream", str(given.upstream)]
+    return command
+
+
 # --- all ----------------------------------------------------------------------------------------------
 
 TEXTS = {
@@ -265,6 +287,7 @@ TEXTS = {
     "nginx_debian": nginx_text,
     "apache": apache_text,
     "httpd": httpd_text,
+    "bare": bare_text,
 }
 COMMANDS = {
     "nginx": nginx_command,
@@ -272,6 +295,7 @@ COMMANDS = {
     "nginx_debian": nginx_command,
     "apache": apache_command,
     "httpd": httpd_command,
+    "bare": bare_command,
 }
 
 
@@ -305,7 +329,7 @@ def arguments(given=None):
     parser.add_argument("--php-keep", type=int, default=32, help="connections to PHP-FPM that nginx and ours keep")
     parser.add_argument("--upstream", type=int, metavar="PORT", help="the server behind /proxied/")
     parser.add_argument("--log", default="off", choices=["off", "combined", "json"])
-    parser.add_argument("--program", default="simplenet-httpd", help="ours")
+    parser.add_argument("--program", default="simplenet-httpd", help="ours, or the bare one")
     parser.add_argument("--backend", default="epoll", help="of ours")
     parser.add_argument("--workers", type=int, default=1, help="of ours")
     parser.add_argument("--show", action="store_true", help="prints the configuration, and ends")

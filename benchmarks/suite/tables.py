@@ -173,6 +173,8 @@ WEB_SERVERS = {
     "nginx": "nginx, one worker, with `tcp_nopush` and `open_file_cache`",
     "nginx_debian": "nginx, as Debian configures it",
     "apache": "Apache, event MPM, as Debian configures it",
+    "bare_epoll": "the system calls alone, epoll, no HTTP",
+    "bare_io_uring": "the system calls alone, io_uring, no HTTP",
 }
 
 
@@ -406,7 +408,9 @@ def web_markdown(data, root):
     parts = [
         [
             "Web servers under `wrk`, beside nginx, which is 1.00: processor time of the server for a request, without that of PHP",
-            "and of the server behind the proxy; how long the slowest of a hundred requests waits; memory. Less is better.",
+            "and of the server behind the proxy; how long the slowest of a hundred requests waits; memory. Less is better. The last",
+            "rows are servers that only make the system calls (over TLS those of OpenSSL), with the same bytes whatever comes: any",
+            "server costs as much, and what is above it is what a server adds.",
         ],
         cost_table(data, WEB, WEB_SERVERS, "nginx", "cost of the server"),
         source(data, root, WEB, " --web"),

@@ -46,6 +46,17 @@ def httpd(tools, backend, *arguments, name=None, ours=True):
     return found
 
 
+def bare(tools, tls, *arguments):
+    """The system calls of a web server alone. No server can cost less."""
+    plain = {"bare_epoll": "bare_web_server", "bare_io_uring": "bare_uring_web_server"}
+    for name, program in ({"bare_epoll": "tls_bare_server"} if tls else plain).items():
+        backend = "io_uring" if "uring" in name else "epoll"
+        built = tools.subject(name, program, backend=backend, needs="liburing-dev" if backend == "io_uring" else "")
+        found = web_server(tools, "bare", "--program", tools.path(program), *arguments, name=name, backend=backend)
+        found.missing = built.missing
+        yield found
+
+
 def place_with(size):
     """A folder of web_servers.py, with a file of that many bytes and a page in PHP."""
     place = tempfile.TemporaryDirectory(prefix="simplenet-web-")
@@ -147,7 +158,8 @@ def percentile_ns(text, which):
     return float(found[1]) * MS[found[2]]
 
 
-def answers(tools, name, path, connections=100, size=0, kinds=None, tls=False, behind=None, two=False, scenario="web_answers"):
+def answers(tools, name, path, connections=100, size=0, kinds=None, tls=False, behind=None, two=False, scenario="web_answers",
+            with_bare=True):  # fmt: skip
     """`wrk` asks for `path`; `behind` are the arguments of running(). With `two` the client has its own processor."""
     settings = tools.settings
     behind = behind or {}
@@ -175,7 +187,10 @@ def answers(tools, name, path, connections=100, size=0, kinds=None, tls=False, b
             "p99_ns": percentile_ns(text, 99),
         }
 
-    subjects = tools.chosen(servers(tools, *common, **({"kinds": kinds} if kinds else {})))
+    subjects = servers(tools, *common, **({"kinds": kinds} if kinds else {}))
+    if with_bare:
+        subjects += bare(tools, tls, *common)
+    subjects = tools.chosen(subjects)
     return Case(
         scenario,
         name,
@@ -199,7 +214,8 @@ def web_answers(tools):
     yield answers(tools, "hello_100", "/hello", kinds=("nginx", "nginx_debian"))
     yield answers(tools, "file_612B_100", "/file", size=612)
     yield answers(tools, "file_10KiB_100", "/file", size=10 * 1024)
-    yield answers(tools, "file_1MiB_100", "/file", size=2**20)
+    # The bare server sends what a socket takes at once.
+    yield answers(tools, "file_1MiB_100", "/file", size=2**20, with_bare=False)
     yield answers(tools, "tls_612B_100", "/file", size=612, tls=True)
     yield answers(tools, "proxied_612B_100", "/proxied/file", size=612, behind={"with_upstream": True})
     yield answers(tools, "php_4", "/hello.php", connections=PHP_PROCESSES, behind={"with_php": True})
@@ -211,7 +227,7 @@ def web_latency(tools):
     if tools.settings.one_processor:
         raise Failed("server and client would be on one processor")
     kinds = ("nginx", "apache")  # 1000 are more than Debian's nginx takes
-    yield answers(tools, "file_612B_1000", "/file", 1000, 612, kinds, two=True, scenario="web_latency")
+    yield answers(tools, "file_612B_1000", "/file", 1000, 612, kinds, two=True, scenario="web_latency", with_bare=False)
 
 
 # --- logs ---------------------------------------------------------------------------------------------
