@@ -1,6 +1,6 @@
 #include "http/client/send_limit.hpp"
 
-#include "http/client/acknowledged_bytes.hpp"
+#include "http/acknowledged_bytes.hpp"
 #include "http/unacknowledged_bytes.hpp"
 
 #include <simplenet/coro/task_group.hpp>

@@ -356,7 +356,6 @@ result<> exchange::try_output() {
 }
 
 void exchange::moved_out(std::size_t count) noexcept {
-    answer_pace_.moved(count);
     output_.left(count);
     unsettled_ = transport_.secure;
 }
@@ -376,7 +375,6 @@ task<result<>> exchange::write_rest(const_buffer behind) {
         if (!count) co_return fail(co_await write_failure(count.error()));
         const std::size_t first = std::min(*count, output_.size());
         moved_out(first);
-        answer_pace_.moved(*count - first);
         behind = behind.subspan(*count - first);
     }
     if (unsettled_) {
@@ -386,15 +384,6 @@ task<result<>> exchange::write_rest(const_buffer behind) {
     }
     output_.release();
     co_return result<>{};
-}
-
-template <class T>
-task<result<T>> exchange::wait_for_client(task<result<T>> writing) {
-    const auto begin = std::chrono::steady_clock::now();
-    const result<T> outcome = co_await with_timeout(
-        std::move(writing), answer_pace_.allowance(limits_->send_idle, limits_->minimum_rate));
-    answer_pace_.waited(std::chrono::steady_clock::now() - begin);
-    co_return outcome;
 }
 
 task<std::error_code> exchange::write_failure(std::error_code why) {

@@ -21,13 +21,6 @@
 
 namespace simplenet::v0::http::detail {
 
-namespace {
-
-/// What is sent before other tasks run.
-constexpr std::uint64_t piece_size = std::uint64_t{512} * 1024;
-
-} // namespace
-
 /// A refusal is a text of our own, not the file in its coding; a 304 should not describe what is
 /// not sent (RFC 9110, section 15.4.5).
 void exchange::forget_content() noexcept {
@@ -225,36 +218,22 @@ now_or_task<result<>> exchange::write_content(content_source from, byte_range pa
 task<result<>> exchange::write_file(int fd, byte_range part) {
     const result<async_mutex::guard> writing = co_await writing_.lock();
     if (!writing) co_return fail(writing);
-    if (limits_->send_idle > std::chrono::nanoseconds::zero()) {
-        transport_.set_idle_timeout(limits_->send_idle);
+    const std::size_t ahead = output_.size();
+    const transfer_result sent =
+        co_await wait_for_client(transport_.send_file(fd, part.first, part.size, output_.bytes()));
+    const std::uint64_t count = sent ? *sent : sent.error().transferred;
+    output_.left(std::min<std::uint64_t>(count, ahead));
+    body_bytes_ += count - std::min<std::uint64_t>(count, ahead);
+    unsettled_ = transport_.secure;
+    if (!sent) {
+        broken_ = lost_ = true;
+        co_return fail(sent.error().code);
     }
-    while (part.size != 0) {
-        const std::uint64_t piece = std::min(part.size, piece_size);
-        const std::size_t ahead = output_.size();
-        const auto begin = std::chrono::steady_clock::now();
-        task<transfer_result> sending =
-            transport_.send_file(fd, part.first, piece, output_.bytes());
-        const transfer_result sent = co_await with_timeout(
-            std::move(sending),
-            answer_pace_.allowance(std::chrono::nanoseconds{0}, limits_->minimum_rate, piece));
-        answer_pace_.waited(std::chrono::steady_clock::now() - begin);
-        if (!sent) {
-            broken_ = lost_ = true;
-            co_return fail(sent.error().code);
-        }
-        output_.left(std::min(*sent, ahead));
-        body_bytes_ += *sent - std::min<std::uint64_t>(*sent, ahead);
-        answer_pace_.moved(*sent);
-        unsettled_ = transport_.secure;
-        if (*sent != ahead + piece) { // the file has become shorter
-            broken_ = true;
-            co_return fail(std::errc::io_error);
-        }
-        part.first += piece;
-        part.size -= piece;
+    if (count != ahead + part.size) { // the file has become shorter
+        broken_ = true;
+        co_return fail(std::errc::io_error);
     }
     output_.release();
-    transport_.set_idle_timeout(connection_.loop.server->idle_timeout());
     co_return result<>{};
 }
 

@@ -174,7 +174,7 @@ void exchange::begin_request() noexcept {
     stage_ = stage::open;
     compresses_ = false;
     gzip_.reset();
-    answer_pace_.reset();
+    uptake_.reset();
     fields_access::borrow(request_.fields_, "", {});
     fields_access::borrow(request_.trailers_, "", {});
     told_peer_.reset();

@@ -13,6 +13,7 @@
 #include "http/server/pace.hpp"
 #include "http/server/route_table.hpp"
 #include "http/server/transport.hpp"
+#include "http/server/uptake.hpp"
 
 #include <simplenet/http/compression_options.hpp>
 #include <simplenet/http/limits.hpp>
@@ -289,8 +290,12 @@ private:
     /// `count` bytes of the output have.
     void moved_out(std::size_t count) noexcept;
     /// Awaits a write, within the limits.
-    template <class T>
-    [[nodiscard]] task<result<T>> wait_for_client(task<result<T>> writing);
+    template <class Result>
+    [[nodiscard]] task<Result> wait_for_client(task<Result> writing) {
+        patience waiting{transport_.native_handle(), *limits_, uptake_};
+        auto limited = waiting.of(std::move(writing));
+        co_return co_await std::move(limited);
+    }
     [[nodiscard]] task<std::error_code> write_failure(std::error_code why);
     [[nodiscard]] now_or_task<result<>> make_room(std::size_t bytes);
     [[nodiscard]] task<result<>> write_for_room();
@@ -394,7 +399,7 @@ private:
     std::uint64_t answer_left_ = 0;           // of a streamed body that was announced
     std::uint64_t body_bytes_ = 0;            // that were taken for sending
     compression_options compression_;
-    pace answer_pace_;
+    uptake uptake_; // of the answer
 
     /// Tries again after a pause that grows, as long as something is left. The socket has been full
     /// for at least half as long, so this makes no answer much later, and costs no memory.

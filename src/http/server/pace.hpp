@@ -1,5 +1,5 @@
 #pragma once
-// pace: how fast a peer moves a body or an answer. Layer http, private.
+// pace: how fast a peer moves a body. Layer http, private.
 
 #include <simplenet/core/abi.hpp>
 
@@ -18,14 +18,12 @@ public:
     void moved(std::uint64_t bytes) noexcept { bytes_ += bytes; }
     void waited(nanoseconds time) noexcept { waited_ += time; }
 
-    /// How long the next wait, for at least one byte of `more`, may take. `idle` and `rate` are 0
-    /// where there is no limit.
-    [[nodiscard]] nanoseconds allowance(nanoseconds idle, std::uint64_t rate,
-                                        std::uint64_t more = 0) const noexcept {
+    /// How long the next wait may take. `idle` and `rate` are 0 where there is no limit.
+    [[nodiscard]] nanoseconds allowance(nanoseconds idle, std::uint64_t rate) const noexcept {
         nanoseconds allowed = idle > nanoseconds::zero() ? idle : nanoseconds::max();
         if (rate != 0) {
             // In double: a body may have 2^63 bytes.
-            const std::chrono::duration<double> earned{static_cast<double>(bytes_ + more) /
+            const std::chrono::duration<double> earned{static_cast<double>(bytes_) /
                                                        static_cast<double>(rate)};
             constexpr std::chrono::hours most{24 * 365};
             const auto budget = std::chrono::duration_cast<nanoseconds>(

@@ -82,11 +82,6 @@ public:
         : transport_{options.server}
         , served_{std::move(first)} {}
 
-    /// Of every connection, if it is not sending a file.
-    [[nodiscard]] std::chrono::nanoseconds idle_timeout() const noexcept {
-        return transport_.idle_timeout;
-    }
-
     /// Null `options`: only the routes. False: `context` cannot be used.
     [[nodiscard]] bool replace(route_table routes, const server_options* options,
                                const tls::context* context);

@@ -108,9 +108,6 @@ public:
         const send_file_options around{.head = head, .tail = {}};
         co_return co_await async_send_file(stream_, fd, offset, count, around);
     }
-    void set_idle_timeout(std::chrono::nanoseconds limit) override {
-        stream_.set_idle_timeout(limit);
-    }
     [[nodiscard]] int native_handle() const noexcept override {
         return socket_of(stream_).native_handle();
     }

@@ -7,7 +7,6 @@
 #include <simplenet/io/received.hpp>
 #include <simplenet/stream/any_stream.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -32,8 +31,6 @@ public:
                                                                bool more) = 0;
     [[nodiscard]] virtual task<transfer_result>
     send_file(int fd, std::uint64_t offset, std::uint64_t count, const_buffer head) = 0;
-    /// As async_stream::set_idle_timeout().
-    virtual void set_idle_timeout(std::chrono::nanoseconds limit) = 0;
     /// Gives the stream away, with `ahead` as the first bytes that are read from it.
     [[nodiscard]] virtual any_stream release(received ahead) = 0;
 

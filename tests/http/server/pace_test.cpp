@@ -54,12 +54,6 @@ TEST(pace_test, a_limit_of_zero_is_none) {
     EXPECT_EQ(peer.allowance(10s, 0), 10s);
 }
 
-TEST(pace_test, a_piece_that_is_written_at_once_earns_its_time_ahead) {
-    const pace peer;
-
-    EXPECT_EQ(peer.allowance(0ns, rate, rate * 10), 40s);
-}
-
 TEST(pace_test, the_largest_body_does_not_overflow) {
     pace peer;
     peer.moved(std::uint64_t{1} << 63U);
@@ -67,7 +61,7 @@ TEST(pace_test, the_largest_body_does_not_overflow) {
     EXPECT_GT(peer.allowance(0ns, 1), 24h * 364);
 }
 
-TEST(pace_test, the_next_answer_begins_anew) {
+TEST(pace_test, the_next_body_begins_anew) {
     pace peer;
     peer.waited(29s);
 

@@ -1,4 +1,4 @@
-#include "http/client/acknowledged_bytes.hpp"
+#include "http/acknowledged_bytes.hpp"
 
 #include <cstddef>
 

@@ -1,0 +1,78 @@
+#pragma once
+// uptake: what a client takes of an answer while it is waited for. Layer http, private.
+
+#include <simplenet/core/error.hpp>
+#include <simplenet/coro/detail/endable_wait.hpp>
+#include <simplenet/coro/task.hpp>
+#include <simplenet/http/limits.hpp>
+#include <simplenet/time/detail/timed_queue.hpp>
+#include <simplenet/time/detail/timer_wheel.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace simplenet::v0::http::detail {
+
+/// Adds up how long an answer has waited for its client, and what that took meanwhile.
+///
+/// A client has taken what its kernel has acknowledged. What ours accepts is too much: megabytes,
+/// which nobody may ever read, and more when it enlarges its buffer.
+class uptake {
+public:
+    using nanoseconds = std::chrono::nanoseconds;
+
+    void reset() noexcept { *this = {}; }
+    /// How long to wait until the next look at what the client has taken.
+    [[nodiscard]] nanoseconds until_look(const limits& within) const noexcept;
+    void waited(nanoseconds time) noexcept {
+        total_ += time;
+        idle_ += time;
+        unseen_ += time;
+    }
+    /// Looks at what the client of `socket` has taken. The first look only sees where it stands.
+    void look(int socket) noexcept;
+    /// Whether it has taken nothing for send_idle, or in the mean less than minimum_rate.
+    [[nodiscard]] bool is_too_slow(const limits& within) const noexcept;
+
+private:
+    static constexpr std::chrono::seconds grace{30}; // of minimum_rate
+
+    std::optional<std::int64_t> seen_; // what the client had taken at the last look
+    std::uint64_t taken_ = 0;          // between looks
+    nanoseconds total_{0};
+    nanoseconds idle_{0};   // since the client took something
+    nanoseconds unseen_{0}; // since the last look
+};
+
+/// Ends a write, as by a deadline, that waits for a client which is too slow. At most an eighth of
+/// send_idle late, or five seconds.
+///
+/// Cost: a timer for each wait; a getsockopt(2) for each eighth of send_idle that was waited.
+class patience final : public simplenet::detail::endable_wait, simplenet::detail::timer_node {
+public:
+    /// All are borrowed. `socket` is that of the client.
+    patience(int socket, const limits& within, uptake& so_far) noexcept
+        : socket_{socket}
+        , limits_{within}
+        , so_far_{so_far}
+        , begin_{simplenet::detail::timed_queue::present()} {
+        arm();
+    }
+    patience(const patience&) = delete;
+    patience& operator=(const patience&) = delete;
+    ~patience() { add_wait(); }
+
+private:
+    void expired() noexcept override;
+    void arm() noexcept;
+    /// Adds the time since the last call.
+    void add_wait() noexcept;
+
+    int socket_;
+    const limits& limits_;
+    uptake& so_far_;
+    clock::time_point begin_;
+};
+
+} // namespace simplenet::v0::http::detail
