@@ -13,7 +13,7 @@ namespace simplenet::v0::detail {
 namespace {
 
 /// The most bytes of a file that one turn sends: that long other tasks and the next poll wait.
-constexpr std::size_t file_bytes_per_turn = std::size_t{512} * 1024;
+constexpr std::size_t file_bytes_per_turn = std::size_t{2} << 20;
 
 /// The most bytes that are read and sent with what is around them. From 32 KiB on sendfile(2) costs
 /// less.

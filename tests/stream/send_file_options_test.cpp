@@ -263,7 +263,7 @@ TEST_P(send_file_segments_test, head_file_and_tail_leave_in_one_segment) {
 }
 
 TEST_P(send_file_segments_test, a_tail_leaves_with_the_last_part_of_a_large_file) {
-    const std::size_t size = (512U << 10U) + 100'000;
+    const std::size_t size = (2U << 20U) + 100'000;
     run([&]() -> task<> {
         // The fewest of several: while processors are busy, parts leave alone that need not.
         std::uint32_t fewest_with = std::numeric_limits<std::uint32_t>::max();

@@ -126,7 +126,7 @@ public:
     /// @par Cancellation
     /// As for send().
     /// @par Cost
-    /// After 512 KiB other tasks run. The thread blocks while the disk is read.
+    /// After 2 MiB other tasks run (over TLS after less). The thread blocks while the disk is read.
     [[nodiscard]] task<result<>> send_file(int fd, std::uint64_t size, file_options options = {});
 
     /// Waits until the client's kernel can have everything that was taken.

@@ -121,7 +121,7 @@ inline namespace runtime {
 /// @par Cost
 /// On streams of the runtime two system calls for up to 16 KiB of a file with its head and tail:
 /// these bytes are copied, which costs less than sendfile(2). Otherwise one sendfile(2) for each
-/// 512 KiB, after which other tasks run; on other streams a block of 64 KiB. A large file with a
+/// 2 MiB, after which other tasks run; on other streams a block of 64 KiB. A large file with a
 /// tail sets and clears TCP_CORK. The thread blocks while the disk is read: if that matters, read
 /// the file into the page cache first (readahead(2)). SIGPIPE is never raised.
 /// @par Example
