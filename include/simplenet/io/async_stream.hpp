@@ -193,7 +193,9 @@ public:
     ///
     /// A part of a long read or write counts as movement. So do bytes that the peer acknowledges
     /// while a write waits: a slow reader is not idle. But the peer's kernel acknowledges only
-    /// after its program has read a few segments: a TCP peer that reads less counts as idle.
+    /// after its program has read a few segments: a TCP peer that reads less counts as idle. The
+    /// kernel is asked for the first time when the limit has passed, so a write for which nothing
+    /// moves fails after twice the limit at the latest.
     ///
     /// @par Errors
     /// Throws std::bad_alloc, only at the first call for a stream; then the stream has no limit.

@@ -212,7 +212,9 @@ public:
 
     /// Lets a read or write fail with `errc::deadline_exceeded` when it has waited for `limit` and
     /// no application data has moved in either direction meanwhile: records without data do not
-    /// count. Zero or less: no limit.
+    /// count. Zero or less: no limit. A write for which nothing moves fails after twice the limit
+    /// at the latest, or later if the kernel enlarges its buffer meanwhile: see
+    /// async_stream::set_idle_timeout().
     ///
     /// A new limit applies to operations that begin after the call. One in flight that the old
     /// limit ends goes on if the new one allows it.
