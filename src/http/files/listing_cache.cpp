@@ -145,9 +145,10 @@ private:
             pages_.erase(at);
         }
         // One that is too large by itself does not drive the others out.
+        std::erase_if(pages_, [](const kept_page& each) { return each.used.expired(); });
         if (made.page->size() > most_page_bytes) made.page.reset();
-        bytes_ += kept_bytes(made);
         pages_.push_back(std::move(made));
+        bytes_ += kept_bytes(pages_.back());
         while (pages_.size() > most_pages || bytes_ > most_page_bytes) {
             bytes_ -= kept_bytes(pages_.front());
             pages_.pop_front();

@@ -254,7 +254,7 @@ TEST_P(listing_cache_test, a_turn_is_waited_for_only_so_long) {
 
 // Its turn was behind that of another client for the same page.
 TEST_P(listing_cache_test, whoever_has_waited_too_long_gets_the_page_of_another) {
-    remake_cache(1s);
+    remake_cache(3s);
     tree_.directory("d");
     const counted_directories directories;
     fair_places::place held;
