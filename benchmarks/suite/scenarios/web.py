@@ -47,7 +47,7 @@ def httpd(tools, backend, *arguments, name=None, ours=True):
 
 
 def bare(tools, tls, *arguments):
-    """The system calls of a web server alone. No server can cost less."""
+    """The system calls of a web server alone: one receive and one send for each message."""
     plain = {"bare_epoll": "bare_web_server", "bare_io_uring": "bare_uring_web_server"}
     for name, program in ({"bare_epoll": "tls_bare_server"} if tls else plain).items():
         backend = "io_uring" if "uring" in name else "epoll"
