@@ -14,6 +14,8 @@ std::optional<std::int64_t> acknowledged_bytes(int socket) noexcept {
     constexpr std::size_t needed =
         offsetof(::tcp_info, tcpi_bytes_acked) + sizeof info.tcpi_bytes_acked;
     if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || size < needed) return {};
+    // gVisor leaves the whole structure 0.
+    if (info.tcpi_bytes_acked == 0) return {};
     return static_cast<std::int64_t>(info.tcpi_bytes_acked);
 }
 

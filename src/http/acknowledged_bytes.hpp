@@ -8,7 +8,8 @@
 
 namespace simplenet::v0::http::detail {
 
-/// In all, since the connection was made (TCP_INFO, tcp(7)). Nothing for another socket.
+/// In all, since the connection was made (TCP_INFO, tcp(7)). Nothing for another socket,
+/// while it is 0, and where the kernel does not tell.
 [[nodiscard]] std::optional<std::int64_t> acknowledged_bytes(int socket) noexcept;
 
 } // namespace simplenet::v0::http::detail

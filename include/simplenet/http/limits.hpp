@@ -35,9 +35,9 @@ struct limits {
     std::chrono::nanoseconds body_idle = std::chrono::seconds{30};
     /// Without a request on a connection.
     std::chrono::nanoseconds keep_alive = std::chrono::seconds{75};
-    /// Without a byte taken by the client while an answer waits. Then the connection is reset, at
-    /// most an eighth of this time late, or five seconds. The client has taken what its kernel has
-    /// acknowledged: what ours holds for it does not count, here and for minimum_rate.
+    /// Without a byte taken by the client while an answer waits. Then the connection is reset, up
+    /// to an eighth of this time late, and five seconds at most. The client has taken what its
+    /// kernel has acknowledged: what ours holds for it does not count, here and for minimum_rate.
     std::chrono::nanoseconds send_idle = std::chrono::seconds{60};
     /// When the server shuts down: how long a kept connection still accepts one more request, which
     /// is answered with `Connection: close`. Without this time a request that is on its way finds

@@ -86,7 +86,7 @@ public:
     /// - `std::errc::invalid_argument`: a bad status, name or value; or a Content-Length other than
     ///   the size of `body`. Nothing has left.
     /// - `errc::deadline_exceeded` of the library: the client took nothing within
-    ///   limits::send_idle, or less than limits::minimum_rate.
+    ///   limits::send_idle, or less than limits::minimum_rate; see there.
     /// - Those of the connection.
     /// @par Cancellation
     /// An answer that has left in part cannot be completed: the connection is reset when the

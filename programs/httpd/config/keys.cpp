@@ -658,8 +658,9 @@ constexpr key limits_keys[]{
     limit_time<&limits::body_idle>("body_idle", "The time without a byte of a body; then 408."),
     limit_time<&limits::keep_alive>(
         "keep_alive", "The time without a request on a connection; then it is closed."),
-    limit_time<&limits::send_idle>("send_idle", "The time without a byte taken by the client while "
-                                                "an answer waits; then the connection is reset."),
+    limit_time<&limits::send_idle>(
+        "send_idle", "The time without a byte that the client's kernel acknowledges while "
+                     "an answer waits; then the connection is reset."),
     limit_time<&limits::last_request>(
         "last_request", "When the program stops: how long a kept connection still accepts one "
                         "more request, which may be on its way. 0: it is closed at once."),

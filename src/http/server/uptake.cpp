@@ -13,20 +13,20 @@ using simplenet::detail::timed_queue;
 
 uptake::nanoseconds uptake::until_look(const limits& within) const noexcept {
     constexpr nanoseconds shortest = std::chrono::milliseconds{1};
-    nanoseconds step = std::chrono::seconds{5};
-    if (within.send_idle > nanoseconds::zero()) step = std::min(step, within.send_idle / 8);
-    return std::max(step - unseen_, shortest);
+    nanoseconds left = std::chrono::seconds{5} - unseen_;
+    if (within.send_idle > nanoseconds::zero()) {
+        left = std::min({left, within.send_idle / 8 - unseen_, within.send_idle - idle_});
+    }
+    return std::max(left, shortest);
 }
 
-void uptake::look(int socket) noexcept {
+void uptake::saw(std::int64_t taken) noexcept {
     unseen_ = {};
-    // Where a sandbox refuses the former, what leaves the send buffer shows it nearly as well.
-    const std::int64_t now = acknowledged_bytes(socket).value_or(-unacknowledged_bytes(socket));
-    if (seen_ && now > *seen_) {
+    if (seen_ && taken > *seen_) {
         idle_ = {};
-        taken_ += static_cast<std::uint64_t>(now - *seen_);
+        taken_ += static_cast<std::uint64_t>(taken - *seen_);
     }
-    seen_ = now;
+    seen_ = taken;
 }
 
 bool uptake::is_too_slow(const limits& within) const noexcept {
@@ -42,7 +42,8 @@ bool uptake::is_too_slow(const limits& within) const noexcept {
 
 void patience::expired() noexcept {
     add_wait();
-    so_far_.look(socket_);
+    look();
+    // The write may succeed all the same, by what our kernel takes: then the next one ends.
     if (so_far_.is_too_slow(limits_)) {
         end(simplenet::detail::stop_reason::deadline);
     } else {
@@ -51,14 +52,24 @@ void patience::expired() noexcept {
 }
 
 void patience::arm() noexcept {
-    if (limits_.send_idle <= limits_.send_idle.zero() && limits_.minimum_rate == 0) return;
+    const bool has_limit = limits_.send_idle > limits_.send_idle.zero();
+    if (!has_limit && limits_.minimum_rate == 0) return;
+    constexpr std::chrono::nanoseconds soon = std::chrono::milliseconds{1};
+    pause_ = so_far_.is_too_slow(limits_) ? soon : so_far_.until_look(limits_);
     auto& queue = static_cast<timed_queue&>(*simplenet::detail::run_queue::current());
-    queue.timers.insert_after(*this, so_far_.until_look(limits_));
+    queue.timers.insert_after(*this, pause_);
+}
+
+void patience::look() noexcept {
+    // Where a sandbox does not tell the former, what leaves the send buffer shows it nearly as
+    // well.
+    so_far_.saw(acknowledged_bytes(socket_).value_or(-unacknowledged_bytes(socket_)));
 }
 
 void patience::add_wait() noexcept {
     const auto now = timed_queue::present();
-    so_far_.waited(now - begin_);
+    // A disk that holds up the loop is not the client's fault.
+    so_far_.waited(std::min<std::chrono::nanoseconds>(now - begin_, 2 * pause_));
     begin_ = now;
 }
 

@@ -30,25 +30,28 @@ public:
         idle_ += time;
         unseen_ += time;
     }
-    /// Looks at what the client of `socket` has taken. The first look only sees where it stands.
-    void look(int socket) noexcept;
+    [[nodiscard]] bool has_seen_any() const noexcept { return seen_.has_value(); }
+    /// The client has taken so much of all that was sent to it. The first call only tells from
+    /// where on it is measured.
+    void saw(std::int64_t taken) noexcept;
     /// Whether it has taken nothing for send_idle, or in the mean less than minimum_rate.
     [[nodiscard]] bool is_too_slow(const limits& within) const noexcept;
 
 private:
     static constexpr std::chrono::seconds grace{30}; // of minimum_rate
 
-    std::optional<std::int64_t> seen_; // what the client had taken at the last look
+    std::optional<std::int64_t> seen_; // at the last look
     std::uint64_t taken_ = 0;          // between looks
     nanoseconds total_{0};
     nanoseconds idle_{0};   // since the client took something
     nanoseconds unseen_{0}; // since the last look
 };
 
-/// Ends a write, as by a deadline, that waits for a client which is too slow. At most an eighth of
-/// send_idle late, or five seconds.
+/// Ends a write, as by a deadline, that waits for a client which is too slow: up to an eighth of
+/// send_idle late, and five seconds at most.
 ///
-/// Cost: a timer for each wait; a getsockopt(2) for each eighth of send_idle that was waited.
+/// Cost: a timer for each wait; a getsockopt(2) at the first one of an answer, and for each eighth
+/// of send_idle that was waited.
 class patience final : public simplenet::detail::endable_wait, simplenet::detail::timer_node {
 public:
     /// All are borrowed. `socket` is that of the client.
@@ -57,6 +60,7 @@ public:
         , limits_{within}
         , so_far_{so_far}
         , begin_{simplenet::detail::timed_queue::present()} {
+        if (!so_far_.has_seen_any()) look();
         arm();
     }
     patience(const patience&) = delete;
@@ -66,6 +70,7 @@ public:
 private:
     void expired() noexcept override;
     void arm() noexcept;
+    void look() noexcept;
     /// Adds the time since the last call.
     void add_wait() noexcept;
 
@@ -73,6 +78,7 @@ private:
     const limits& limits_;
     uptake& so_far_;
     clock::time_point begin_;
+    std::chrono::nanoseconds pause_{}; // until the next look
 };
 
 } // namespace simplenet::v0::http::detail

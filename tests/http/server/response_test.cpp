@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 namespace simplenet::v0 {
 namespace {
@@ -374,6 +375,27 @@ TEST_P(http_response_test, a_client_that_does_not_read_is_reset) {
 
     EXPECT_TRUE(eventually([&] { return failed.load(); }));
     EXPECT_TRUE(is_reset(client));
+}
+
+// It takes longer than the limit in all.
+TEST_P(http_response_test, a_client_that_reads_now_and_then_gets_everything) {
+    constexpr std::size_t large = 20'000'000;
+    serve_handler(
+        [](http::request&, http::response& answer) -> task<result<>> {
+            const std::string body(large, 'x');
+            co_return co_await answer.send("text/plain", body);
+        },
+        {.limits = {.send_idle = 2s}});
+    testing::raw_peer client = connect();
+    client.send(get);
+    static_cast<void>(receive_head(client));
+    std::size_t got = 0;
+    for (int each = 0; each < 30; ++each) {
+        got += client.receive(200'000).size();
+        std::this_thread::sleep_for(100ms);
+    }
+
+    EXPECT_EQ(got + client.receive(large - got).size(), large);
 }
 
 TEST_P(http_response_test, requests_per_connection_are_limited) {
