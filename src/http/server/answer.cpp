@@ -378,7 +378,10 @@ task<result<>> exchange::write_rest(const_buffer behind) {
         behind = behind.subspan(*count - first);
     }
     if (unsettled_) {
-        const result<> settled = co_await wait_for_client(transport_.settle());
+        // Nearly always it has left already, and a system call to see that would cost 5 % of a
+        // short answer over TLS.
+        const result<> settled =
+            co_await wait_for_client(transport_.settle(), patience::start::soon);
         if (!settled) co_return fail(co_await write_failure(settled.error()));
         unsettled_ = false;
     }

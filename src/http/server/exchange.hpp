@@ -291,8 +291,9 @@ private:
     void moved_out(std::size_t count) noexcept;
     /// Awaits a write, within the limits.
     template <class Result>
-    [[nodiscard]] task<Result> wait_for_client(task<Result> writing) {
-        patience waiting{transport_.native_handle(), *limits_, uptake_};
+    [[nodiscard]] task<Result> wait_for_client(task<Result> writing,
+                                               patience::start when = patience::start::at_once) {
+        patience waiting{transport_.native_handle(), *limits_, uptake_, when};
         auto limited = waiting.of(std::move(writing));
         co_return co_await std::move(limited);
     }

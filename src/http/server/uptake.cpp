@@ -13,7 +13,8 @@ using simplenet::detail::timed_queue;
 
 uptake::nanoseconds uptake::until_look(const limits& within) const noexcept {
     constexpr nanoseconds shortest = std::chrono::milliseconds{1};
-    nanoseconds left = std::chrono::seconds{5} - unseen_;
+    constexpr nanoseconds first = std::chrono::milliseconds{20};
+    nanoseconds left = (seen_ ? std::chrono::seconds{5} : first) - unseen_;
     if (within.send_idle > nanoseconds::zero()) {
         left = std::min({left, within.send_idle / 8 - unseen_, within.send_idle - idle_});
     }
@@ -22,6 +23,7 @@ uptake::nanoseconds uptake::until_look(const limits& within) const noexcept {
 
 void uptake::saw(std::int64_t taken) noexcept {
     unseen_ = {};
+    if (!seen_) total_ = idle_ = {};
     if (seen_ && taken > *seen_) {
         idle_ = {};
         taken_ += static_cast<std::uint64_t>(taken - *seen_);

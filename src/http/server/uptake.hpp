@@ -32,7 +32,7 @@ public:
     }
     [[nodiscard]] bool has_seen_any() const noexcept { return seen_.has_value(); }
     /// The client has taken so much of all that was sent to it. The first call only tells from
-    /// where on it is measured.
+    /// where on it is measured, and when.
     void saw(std::int64_t taken) noexcept;
     /// Whether it has taken nothing for send_idle, or in the mean less than minimum_rate.
     [[nodiscard]] bool is_too_slow(const limits& within) const noexcept;
@@ -50,17 +50,20 @@ private:
 /// Ends a write, as by a deadline, that waits for a client which is too slow: up to an eighth of
 /// send_idle late, and five seconds at most.
 ///
-/// Cost: a timer for each wait; a getsockopt(2) at the first one of an answer, and for each eighth
-/// of send_idle that was waited.
+/// Cost: a timer for each wait; a getsockopt(2) for each eighth of send_idle that was waited, and
+/// one where the time of an answer begins.
 class patience final : public simplenet::detail::endable_wait, simplenet::detail::timer_node {
 public:
+    /// When the time of an answer begins: at once, or, for what hardly ever waits, soon.
+    enum class start : bool { soon, at_once };
+
     /// All are borrowed. `socket` is that of the client.
-    patience(int socket, const limits& within, uptake& so_far) noexcept
+    patience(int socket, const limits& within, uptake& so_far, start when) noexcept
         : socket_{socket}
         , limits_{within}
         , so_far_{so_far}
         , begin_{simplenet::detail::timed_queue::present()} {
-        if (!so_far_.has_seen_any()) look();
+        if (when == start::at_once && !so_far_.has_seen_any()) look();
         arm();
     }
     patience(const patience&) = delete;

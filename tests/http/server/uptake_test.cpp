@@ -98,6 +98,16 @@ TEST(uptake_test, looks_follow_each_other_by_an_eighth_of_the_limit) {
     EXPECT_EQ(client.until_look(within), 5s);
 }
 
+TEST(uptake_test, a_time_that_begins_late_begins_anew) {
+    uptake client;
+    EXPECT_EQ(client.until_look(only_idle), 20ms);
+    client.waited(24h);
+    client.saw(1000);
+
+    EXPECT_FALSE(client.is_too_slow(only_idle));
+    EXPECT_FALSE(client.is_too_slow(only_rate));
+}
+
 TEST(uptake_test, the_last_look_is_when_the_time_is_up) {
     limits within = only_idle;
     within.send_idle = 51s;
