@@ -9,7 +9,6 @@
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/http/status.hpp>
 #include <simplenet/server/server_stop.hpp>
-#include <simplenet/time/deadline.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
 
 #include <algorithm>

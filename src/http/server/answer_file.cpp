@@ -12,7 +12,6 @@
 
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/stream/send_file.hpp>
-#include <simplenet/time/deadline.hpp>
 
 #include <algorithm>
 #include <array>

@@ -45,7 +45,7 @@ bool uptake::is_too_slow(const limits& within) const noexcept {
 void patience::expired() noexcept {
     add_wait();
     look();
-    // The write may succeed all the same, by what our kernel takes: then the next one ends.
+    // Our kernel may still accept something, and the write succeed: then the next one ends.
     if (so_far_.is_too_slow(limits_)) {
         end(simplenet::detail::stop_reason::deadline);
     } else {
@@ -63,8 +63,7 @@ void patience::arm() noexcept {
 }
 
 void patience::look() noexcept {
-    // Where a sandbox does not tell the former, what leaves the send buffer shows it nearly as
-    // well.
+    // Where the kernel does not tell, what leaves the send buffer shows it nearly as well.
     so_far_.saw(acknowledged_bytes(socket_).value_or(-unacknowledged_bytes(socket_)));
 }
 

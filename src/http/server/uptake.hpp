@@ -1,9 +1,7 @@
 #pragma once
 // uptake: what a client takes of an answer while it is waited for. Layer http, private.
 
-#include <simplenet/core/error.hpp>
 #include <simplenet/coro/detail/endable_wait.hpp>
-#include <simplenet/coro/task.hpp>
 #include <simplenet/http/limits.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
 #include <simplenet/time/detail/timer_wheel.hpp>
@@ -54,7 +52,7 @@ private:
 /// one where the time of an answer begins.
 class patience final : public simplenet::detail::endable_wait, simplenet::detail::timer_node {
 public:
-    /// When the time of an answer begins: at once, or, for what hardly ever waits, soon.
+    /// When the time of an answer begins: at once, or after 20 ms, for what hardly ever waits.
     enum class start : bool { soon, at_once };
 
     /// All are borrowed. `socket` is that of the client.

@@ -392,7 +392,7 @@ TEST_P(http_response_test, a_client_that_reads_now_and_then_gets_everything) {
     std::size_t got = 0;
     for (int each = 0; each < 30; ++each) {
         got += client.receive(200'000).size();
-        std::this_thread::sleep_for(100ms);
+        std::this_thread::sleep_for(100ms); // a slow client, for longer than the limit
     }
 
     EXPECT_EQ(got + client.receive(large - got).size(), large);
