@@ -1,5 +1,7 @@
 #include "http/acknowledged_bytes.hpp"
 
+#include "http/unacknowledged_bytes.hpp"
+
 #include <cstddef>
 
 #include <linux/tcp.h> // that of the C library has no tcpi_bytes_acked
@@ -8,15 +10,15 @@
 
 namespace simplenet::v0::http::detail {
 
-std::optional<std::int64_t> acknowledged_bytes(int socket) noexcept {
+std::int64_t acknowledged_bytes(int socket, std::int64_t sent) noexcept {
     ::tcp_info info{};
     ::socklen_t size = sizeof info;
-    constexpr std::size_t needed =
-        offsetof(::tcp_info, tcpi_bytes_acked) + sizeof info.tcpi_bytes_acked;
-    if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || size < needed) return {};
-    // gVisor leaves the whole structure 0.
-    if (info.tcpi_bytes_acked == 0) return {};
-    return static_cast<std::int64_t>(info.tcpi_bytes_acked);
+    constexpr std::size_t needed = offsetof(::tcp_info, tcpi_segs_in) + sizeof info.tcpi_segs_in;
+    const int asked = ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size);
+    // No connection is made without a segment from the peer: gVisor leaves what it lacks 0.
+    const bool is_told = asked == 0 && size >= needed && info.tcpi_segs_in != 0;
+    return is_told ? static_cast<std::int64_t>(info.tcpi_bytes_acked)
+                   : sent - unacknowledged_bytes(socket);
 }
 
 } // namespace simplenet::v0::http::detail

@@ -1,7 +1,6 @@
 #include "http/client/send_limit.hpp"
 
 #include "http/acknowledged_bytes.hpp"
-#include "http/unacknowledged_bytes.hpp"
 
 #include <simplenet/coro/task_group.hpp>
 #include <simplenet/net/local_stream.hpp>
@@ -84,8 +83,7 @@ task<result<std::size_t>> send_limit::write_on(int socket, any_stream& to,
 }
 
 void send_limit::look(int socket) noexcept {
-    const std::int64_t now =
-        acknowledged_bytes(socket).value_or(sent_ - unacknowledged_bytes(socket));
+    const std::int64_t now = acknowledged_bytes(socket, sent_);
     if (acknowledged_ && now > *acknowledged_) waited_ = {};
     acknowledged_ = now;
 }

@@ -9,7 +9,8 @@
 
 namespace simplenet::v0::http::detail {
 
-/// Counts the bytes that a peer has moved, and the time that was spent waiting for it.
+/// Counts the bytes that a peer has moved, and the time that was spent waiting for it. The first
+/// thirty seconds are free.
 class pace {
 public:
     using nanoseconds = std::chrono::nanoseconds;
@@ -18,20 +19,21 @@ public:
     void moved(std::uint64_t bytes) noexcept { bytes_ += bytes; }
     void waited(nanoseconds time) noexcept { waited_ += time; }
 
+    /// How long it may still be waited for, at `rate` bytes a second in the mean, which is not 0;
+    /// below zero: the peer was slower.
+    [[nodiscard]] nanoseconds left(std::uint64_t rate) const noexcept {
+        // In double: a body may have 2^63 bytes.
+        const std::chrono::duration<double> earned{static_cast<double>(bytes_) /
+                                                   static_cast<double>(rate)};
+        constexpr std::chrono::hours most{24 * 365};
+        return std::chrono::duration_cast<nanoseconds>(
+                   std::min<std::chrono::duration<double>>(earned, most)) +
+               grace - waited_;
+    }
     /// How long the next wait may take. `idle` and `rate` are 0 where there is no limit.
     [[nodiscard]] nanoseconds allowance(nanoseconds idle, std::uint64_t rate) const noexcept {
-        nanoseconds allowed = idle > nanoseconds::zero() ? idle : nanoseconds::max();
-        if (rate != 0) {
-            // In double: a body may have 2^63 bytes.
-            const std::chrono::duration<double> earned{static_cast<double>(bytes_) /
-                                                       static_cast<double>(rate)};
-            constexpr std::chrono::hours most{24 * 365};
-            const auto budget = std::chrono::duration_cast<nanoseconds>(
-                                    std::min<std::chrono::duration<double>>(earned, most)) +
-                                grace - waited_;
-            allowed = std::min(allowed, std::max(budget, nanoseconds{1}));
-        }
-        return allowed;
+        const nanoseconds allowed = idle > nanoseconds::zero() ? idle : nanoseconds::max();
+        return rate == 0 ? allowed : std::min(allowed, std::max(left(rate), nanoseconds{1}));
     }
 
 private:

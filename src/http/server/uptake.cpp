@@ -1,7 +1,6 @@
 #include "http/server/uptake.hpp"
 
 #include "http/acknowledged_bytes.hpp"
-#include "http/unacknowledged_bytes.hpp"
 
 #include <algorithm>
 
@@ -23,21 +22,18 @@ uptake::nanoseconds uptake::until_look(const limits& within) const noexcept {
 
 void uptake::saw(std::int64_t taken) noexcept {
     unseen_ = {};
-    if (!seen_) total_ = idle_ = {};
+    if (!seen_) reset();
     if (seen_ && taken > *seen_) {
         idle_ = {};
-        taken_ += static_cast<std::uint64_t>(taken - *seen_);
+        pace_.moved(static_cast<std::uint64_t>(taken - *seen_));
     }
     seen_ = taken;
 }
 
 bool uptake::is_too_slow(const limits& within) const noexcept {
     if (within.send_idle > nanoseconds::zero() && idle_ >= within.send_idle) return true;
-    if (within.minimum_rate == 0) return false;
-    // In double: an answer may have 2^63 bytes.
-    const std::chrono::duration<double> earned{static_cast<double>(taken_) /
-                                               static_cast<double>(within.minimum_rate)};
-    return total_ > grace && total_ - grace > earned;
+    const bool has_rate = within.minimum_rate != 0;
+    return has_rate && pace_.left(within.minimum_rate) < nanoseconds::zero();
 }
 
 // --- patience ------------------------------------------------------------------------------------
@@ -63,8 +59,7 @@ void patience::arm() noexcept {
 }
 
 void patience::look() noexcept {
-    // Where the kernel does not tell, what leaves the send buffer shows it nearly as well.
-    so_far_.saw(acknowledged_bytes(socket_).value_or(-unacknowledged_bytes(socket_)));
+    so_far_.saw(acknowledged_bytes(socket_));
 }
 
 void patience::add_wait() noexcept {

@@ -1,6 +1,8 @@
 #pragma once
 // uptake: what a client takes of an answer while it is waited for. Layer http, private.
 
+#include "http/server/pace.hpp"
+
 #include <simplenet/coro/detail/endable_wait.hpp>
 #include <simplenet/http/limits.hpp>
 #include <simplenet/time/detail/timed_queue.hpp>
@@ -24,7 +26,7 @@ public:
     /// How long to wait until the next look at what the client has taken.
     [[nodiscard]] nanoseconds until_look(const limits& within) const noexcept;
     void waited(nanoseconds time) noexcept {
-        total_ += time;
+        pace_.waited(time);
         idle_ += time;
         unseen_ += time;
     }
@@ -36,11 +38,8 @@ public:
     [[nodiscard]] bool is_too_slow(const limits& within) const noexcept;
 
 private:
-    static constexpr std::chrono::seconds grace{30}; // of minimum_rate
-
     std::optional<std::int64_t> seen_; // at the last look
-    std::uint64_t taken_ = 0;          // between looks
-    nanoseconds total_{0};
+    pace pace_;
     nanoseconds idle_{0};   // since the client took something
     nanoseconds unseen_{0}; // since the last look
 };

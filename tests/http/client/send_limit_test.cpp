@@ -2,10 +2,9 @@
 
 #include "http/client/send_limit.hpp"
 #include "http/client/upload.hpp"
+#include "limited_writes.hpp"
 #include "support/backend_test.hpp"
-#include "support/fault_parts.hpp"
 
-#include <simplenet/net/tcp_stream.hpp>
 #include <simplenet/stream/any_stream.hpp>
 #include <simplenet/stream/duplex.hpp>
 #include <simplenet/testing/manual_clock.hpp>
@@ -20,7 +19,6 @@
 #include <utility>
 
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
 namespace simplenet::v0::testing {
 namespace {
@@ -172,60 +170,37 @@ TEST_P(send_limit_test, is_no_limit_for_the_source_of_a_body) {
 INSTANTIATE_TEST_SUITE_P(backends, send_limit_test, all_backends, backend_name);
 
 /// On sockets, where the kernel is between the two.
-class socket_limit_test : public backend_test {
-protected:
-    /// Writes until the limit is exceeded, or for `time`.
-    static task<> write_on_and_on(any_stream& to, send_limit& limit,
-                                  std::chrono::nanoseconds time) {
-        const std::string large(32768, 'x');
-        const const_buffer bytes{reinterpret_cast<const std::byte*>(large.data()), large.size()};
-        for (const auto end = std::chrono::steady_clock::now() + time;
-             !limit.is_exceeded() && std::chrono::steady_clock::now() < end;) {
-            task<result<std::size_t>> writing = limit.write(to, {&bytes, 1});
-            const result<std::size_t> count = co_await with_deadline(std::move(writing), end);
-            EXPECT_TRUE(count || count.error() == errc::deadline_exceeded);
-        }
-    }
-};
+class socket_limit_test : public backend_test {};
 
 TEST_P(socket_limit_test, is_exceeded_by_a_peer_that_takes_nothing) {
     run([]() -> task<> {
-        auto ends = or_throw(co_await make_connection());
-        any_stream to{std::move(ends.client)};
-        send_limit limit{50ms};
-
-        co_await write_on_and_on(to, limit, test_limit);
-
-        EXPECT_TRUE(limit.is_exceeded());
+        auto ends = connect_raw();
+        any_stream to{std::move(ends.ours)};
+        co_await expect_idle_is_late(to);
     });
 }
 
-// The kernel tells a writer of room when a third of its buffer is free, which takes this peer
-// longer than the limit.
+TEST_P(socket_limit_test, is_exceeded_by_a_process_that_takes_nothing) {
+    run([]() -> task<> {
+        auto ends = connect_raw_local();
+        any_stream to{std::move(ends.ours)};
+        co_await expect_idle_is_late(to);
+    });
+}
+
 TEST_P(socket_limit_test, is_not_exceeded_by_a_peer_that_takes_a_little_all_the_time) {
     run([]() -> task<> {
-        auto ends = or_throw(co_await make_connection());
-        const int small = 65536; // so that it acknowledges a little at a time
-        ::setsockopt(ends.server.native_handle(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
-        any_stream to{std::move(ends.client)};
-        send_limit limit{1500ms * patience};
-        auto read_slowly = [](tcp_stream& from) -> task<> {
-            std::array<std::byte, 8192> into;
-            for (;;) {
-                const result<> slept = co_await async_sleep(32ms * patience);
-                if (!slept) co_return;
-                // The loop of an io_uring would receive ahead.
-                static_cast<void>(
-                    ::recv(from.native_handle(), into.data(), into.size(), MSG_DONTWAIT));
-            }
-        };
-        auto reading = spawn(read_slowly(ends.server));
+        auto ends = connect_raw(small_receiver);
+        any_stream to{std::move(ends.ours)};
+        co_await expect_slow_is_not_late(to, ends.theirs.fd());
+    });
+}
 
-        co_await write_on_and_on(to, limit, 3500ms * patience);
-
-        EXPECT_FALSE(limit.is_exceeded());
-        reading.request_stop();
-        co_await reading;
+TEST_P(socket_limit_test, is_not_exceeded_by_a_process_that_takes_a_little_all_the_time) {
+    run([]() -> task<> {
+        auto ends = connect_raw_local(small_receiver);
+        any_stream to{std::move(ends.ours)};
+        co_await expect_slow_is_not_late(to, ends.theirs.fd());
     });
 }
 

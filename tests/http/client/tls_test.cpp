@@ -1,6 +1,7 @@
 // https and wss: verification, reuse, and connections that are cut.
 
 #include "http/client/upload.hpp"
+#include "limited_writes.hpp"
 #include "scripted_server.hpp"
 #include "tls/tls_pair.hpp"
 
@@ -293,6 +294,35 @@ TEST_P(client_tls_test, a_server_that_reads_nothing_is_late_after_one_limit) {
         EXPECT_EQ(sent.error(), errc::deadline_exceeded);
         EXPECT_TRUE(leaving.is_late());
         EXPECT_LT(clock.elapsed(), 61s);
+    });
+}
+
+/// The client's end of a connection over TCP, and the socket of the server's.
+struct secure_ends {
+    any_stream to;
+    tls::stream<tcp_stream> server;
+};
+
+task<secure_ends> secure_connection() {
+    stream_pair ends = connected_pair(small_receiver);
+    tls::stream<tcp_stream> ours{std::move(ends.ours), client(), {.server_name = "localhost"}};
+    tls::stream<tcp_stream> theirs{std::move(ends.theirs), server_with()};
+    const auto [first, second] = co_await when_all(ours.handshake(), theirs.handshake());
+    EXPECT_TRUE(first && second);
+    co_return secure_ends{any_stream{std::move(ours)}, std::move(theirs)};
+}
+
+TEST_P(client_tls_test, a_server_that_takes_nothing_from_its_socket_is_late) {
+    run([]() -> task<> {
+        secure_ends ends = co_await secure_connection();
+        co_await expect_idle_is_late(ends.to);
+    });
+}
+
+TEST_P(client_tls_test, a_server_that_takes_a_little_all_the_time_is_not_late) {
+    run([]() -> task<> {
+        secure_ends ends = co_await secure_connection();
+        co_await expect_slow_is_not_late(ends.to, ends.server.transport().native_handle());
     });
 }
 
