@@ -542,6 +542,13 @@ class shortage_test(support.TestCase):
                     self.assertIn(get(server.port())[0], (200, 503))
                 support.wait_until(lambda: get(server.port())[0] == 200, "the end of the shortage")
 
+    def test_a_limit_that_leaves_no_room_is_told_at_the_start(self):
+        self.configure()
+        with self.start(descriptors=40) as server:
+            self.assertTrue(server.said("warning there are hardly any descriptors for connections limit=40"))
+        with self.start() as server:
+            self.assertFalse(server.said("hardly any descriptors"))
+
     def test_a_shortage_is_told(self):
         with self.start_with_few_descriptors() as server:
             with contextlib.ExitStack() as clients:
