@@ -295,7 +295,14 @@ private:
                                                patience::start when = patience::start::at_once) {
         patience waiting{transport_.native_handle(), *limits_, uptake_, when};
         auto limited = waiting.of(std::move(writing));
-        co_return co_await std::move(limited);
+        Result written = co_await std::move(limited);
+        if (written && waiting.must_end()) {
+            // A stopped write tries once more, and our kernel may take what the client does not.
+            broken_ = lost_ = true;
+            using failure = typename Result::error_type;
+            written = std::unexpected{failure{make_error_code(simplenet::errc::deadline_exceeded)}};
+        }
+        co_return written;
     }
     [[nodiscard]] task<std::error_code> write_failure(std::error_code why);
     [[nodiscard]] now_or_task<result<>> make_room(std::size_t bytes);

@@ -94,9 +94,9 @@ public:
     ~place() { release(); }
 
     explicit operator bool() const noexcept { return of_ != nullptr; }
-    /// Whether it, perhaps with others that are given up, would be of use to somebody who waits:
-    /// its own client, or anybody if none is left. A client that only waits for more than its share
-    /// has no claim on the places of others.
+    /// Whether giving it up could help somebody who waits: another request of the same client, or
+    /// anybody if no place is free. A client that only waits for more than its share has no claim
+    /// on the places of others.
     [[nodiscard]] bool is_wanted() const noexcept {
         if (of_ == nullptr || !of_->has_waiters()) return false;
         return of_->free_ == 0 || !by_->turns.empty();

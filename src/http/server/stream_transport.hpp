@@ -33,6 +33,7 @@ template <class Stream>
 template <class Stream>
 void abort_connection(Stream& stream) noexcept {
     tcp_stream& socket = socket_of(stream);
+    if (socket.native_handle() < 0) return; // it was already
     static_cast<void>(socket.set_linger(std::chrono::seconds{0}));
     socket.close();
 }

@@ -41,7 +41,6 @@ bool uptake::is_too_slow(const limits& within) const noexcept {
 void patience::expired() noexcept {
     add_wait();
     look();
-    // Our kernel may still accept something, and the write succeed: then the next one ends.
     if (so_far_.is_too_slow(limits_)) {
         end(simplenet::detail::stop_reason::deadline);
     } else {
@@ -52,8 +51,7 @@ void patience::expired() noexcept {
 void patience::arm() noexcept {
     const bool has_limit = limits_.send_idle > limits_.send_idle.zero();
     if (!has_limit && limits_.minimum_rate == 0) return;
-    constexpr std::chrono::nanoseconds soon = std::chrono::milliseconds{1};
-    pause_ = so_far_.is_too_slow(limits_) ? soon : so_far_.until_look(limits_);
+    pause_ = so_far_.until_look(limits_);
     auto& queue = static_cast<timed_queue&>(*simplenet::detail::run_queue::current());
     queue.timers.insert_after(*this, pause_);
 }

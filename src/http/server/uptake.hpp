@@ -31,8 +31,8 @@ public:
         unseen_ += time;
     }
     [[nodiscard]] bool has_seen_any() const noexcept { return seen_.has_value(); }
-    /// The client has taken so much of all that was sent to it. The first call only tells from
-    /// where on it is measured, and when.
+    /// Tells how much the client has taken since the connection was made. The first call sets the
+    /// baseline, and the time begins.
     void saw(std::int64_t taken) noexcept;
     /// Whether it has taken nothing for send_idle, or in the mean less than minimum_rate.
     [[nodiscard]] bool is_too_slow(const limits& within) const noexcept;
@@ -45,13 +45,15 @@ private:
 };
 
 /// Ends a write, as by a deadline, that waits for a client which is too slow: up to an eighth of
-/// send_idle late, and five seconds at most.
+/// send_idle late, and five seconds at most. Such a write may still succeed, when our kernel takes
+/// the rest: must_end() tells.
 ///
 /// Cost: a timer for each wait; a getsockopt(2) for each eighth of send_idle that was waited, and
 /// one where the time of an answer begins.
 class patience final : public simplenet::detail::endable_wait, simplenet::detail::timer_node {
 public:
-    /// When the time of an answer begins: at once, or after 20 ms, for what hardly ever waits.
+    /// When the first look at an answer is made, and its time begins. `soon`: after 20 ms, so that
+    /// a wait that is over by then costs no system call.
     enum class start : bool { soon, at_once };
 
     /// All are borrowed. `socket` is that of the client.

@@ -14,6 +14,8 @@
 #include <string>
 #include <thread>
 
+#include <poll.h>
+
 namespace simplenet::v0 {
 namespace {
 
@@ -377,22 +379,53 @@ TEST_P(http_response_test, a_client_that_does_not_read_is_reset) {
     EXPECT_TRUE(is_reset(client));
 }
 
+// The end of the wait let our kernel take the rest of an answer, and with the next one the time
+// began anew.
+TEST_P(http_response_test, a_client_that_reads_none_of_many_answers_is_reset_within_the_limit) {
+    constexpr auto limit = 1s * testing::patience;
+    std::chrono::steady_clock::time_point last{};
+    std::atomic<bool> went_on = false; // once the limit had passed
+    serve_handler(
+        [&](http::request&, http::response& answer) -> task<result<>> {
+            const auto now = std::chrono::steady_clock::now();
+            if (last.time_since_epoch().count() != 0 && now - last >= limit) went_on = true;
+            last = now;
+            const std::string body(10'000, 'x');
+            co_return co_await answer.send("text/plain", body);
+        },
+        {.limits = {.send_idle = limit}});
+    testing::raw_peer client = connect();
+    testing::set_buffers(client.fd(), 4096);
+    std::string many;
+    for (int each = 0; each < 1000; ++each) // 10 MB, more than the kernels take
+        many += get;
+    client.send(many);
+    ::pollfd ended{.fd = client.fd(), .events = POLLHUP, .revents = 0};
+
+    EXPECT_EQ(::poll(&ended, 1, testing::test_limit / 1ms), 1);
+    EXPECT_TRUE(is_reset(client));
+    EXPECT_FALSE(went_on);
+}
+
 // It takes longer than the limit in all.
 TEST_P(http_response_test, a_client_that_reads_now_and_then_gets_everything) {
-    constexpr std::size_t large = 20'000'000;
+    constexpr std::size_t large = 20'000'000; // more than the kernels hold
+    constexpr auto limit = 2s * testing::patience;
     serve_handler(
         [](http::request&, http::response& answer) -> task<result<>> {
             const std::string body(large, 'x');
             co_return co_await answer.send("text/plain", body);
         },
-        {.limits = {.send_idle = 2s}});
+        {.limits = {.send_idle = limit}});
     testing::raw_peer client = connect();
+    testing::set_buffers(client.fd(), 65'536);
     client.send(get);
     static_cast<void>(receive_head(client));
     std::size_t got = 0;
-    for (int each = 0; each < 30; ++each) {
-        got += client.receive(200'000).size();
-        std::this_thread::sleep_for(100ms); // a slow client, for longer than the limit
+    for (const auto end = std::chrono::steady_clock::now() + limit * 3 / 2;
+         std::chrono::steady_clock::now() < end;) {
+        got += client.receive(100'000).size();
+        std::this_thread::sleep_for(50ms); // a slow client
     }
 
     EXPECT_EQ(got + client.receive(large - got).size(), large);

@@ -1,6 +1,13 @@
 #include "http/server/uptake.hpp"
 
+#include "support/backend_test.hpp"
+#include "support/raw_peer.hpp"
+
+#include <simplenet/testing/manual_clock.hpp>
+#include <simplenet/time/sleep.hpp>
+
 #include <chrono>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -130,6 +137,62 @@ TEST(uptake_test, the_next_answer_begins_anew) {
     EXPECT_FALSE(client.is_too_slow(only_idle));
     EXPECT_FALSE(client.has_seen_any());
 }
+
+/// The client of a connection takes nothing, whatever the time.
+class patience_test : public testing::backend_test {
+protected:
+    void SetUp() override {
+        loop_options options;
+        options.clock = &clock_;
+        remake_loop(options);
+    }
+    /// Waits for `part` with patience, and returns how long that took.
+    template <class Part>
+    task<std::chrono::nanoseconds> wait_for(Part part) {
+        const auto before = clock_.elapsed();
+        patience waiting{ends_.first.get(), limits_, client_, patience::start::at_once};
+        auto limited = waiting.of(std::move(part));
+        const result<> ended = co_await std::move(limited);
+        EXPECT_EQ(!ended, waiting.must_end());
+        co_return clock_.elapsed() - before;
+    }
+
+    testing::manual_clock clock_;
+    std::pair<unique_fd, unique_fd> ends_ = testing::tcp_ends();
+    limits limits_ = only_idle;
+    uptake client_;
+};
+
+TEST_P(patience_test, ends_when_nothing_was_taken_within_the_limit) {
+    run([&]() -> task<> {
+        const auto took = co_await wait_for(async_sleep(1h));
+        EXPECT_GE(took, 60s);
+        EXPECT_LE(took, 61s);
+    });
+}
+
+TEST_P(patience_test, the_time_that_a_disk_takes_is_not_the_clients) {
+    run([&]() -> task<> {
+        auto read = [this]() -> task<result<>> {
+            clock_.advance(10min); // the loop stands still
+            co_return co_await async_sleep(30s);
+        };
+        const auto took = co_await wait_for(read());
+        EXPECT_GE(took, 10min + 30s);
+    });
+}
+
+// As when a write ends in the moment at which the limit passes.
+TEST_P(patience_test, a_limit_that_has_passed_ends_the_next_wait_at_once) {
+    run([&]() -> task<> {
+        EXPECT_LT(co_await wait_for(async_sleep(59s)), 60s);
+        client_.waited(1s);
+
+        EXPECT_LT(co_await wait_for(async_sleep(1h)), 10ms);
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, patience_test, testing::all_backends, testing::backend_name);
 
 } // namespace
 } // namespace simplenet::v0::http::detail
