@@ -22,20 +22,18 @@ namespace simplenet::v0::http::detail {
 
 namespace {
 
-constexpr std::size_t most_pages = 32;
+constexpr std::ptrdiff_t most_pages = 32;
 constexpr std::size_t most_page_bytes = std::size_t{4} << 20;
 
 } // namespace
 
 class listing_cache::content {
 public:
-    content(file_cache::root_ref root, const static_options& options, turns_ref turns,
-            std::chrono::nanoseconds longest_wait)
+    content(file_cache::root_ref root, const static_options& options, turns_ref turns)
         : root_{std::move(root)}
         , rules_{.follow = options.follow, .hidden = options.hidden}
         , usable_for_{options.revalidate_after}
-        , turns_{std::move(turns)}
-        , longest_wait_{longest_wait} {}
+        , turns_{std::move(turns)} {}
     content(const content&) = delete;
     content& operator=(const content&) = delete;
 
@@ -51,8 +49,7 @@ public:
             if (!self->turns_->take(client.key, turn)) {
                 const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
                 fair_places::turn next{*self->turns_, client.key, turn};
-                const result<> granted =
-                    co_await with_timeout(std::move(next), self->longest_wait_);
+                const result<> granted = co_await with_timeout(std::move(next), longest_wait);
                 if (!granted && within.stopped()) co_return fail(granted);
                 if (page_ref known = self->find(key, begun)) co_return known;
                 if (!granted || has_left(client.socket)) {
@@ -102,7 +99,7 @@ private:
 
     struct kept_page {
         std::string key;
-        page_ref page;                         // null if it is too large
+        page_ref page;                         // null if it is only used while anybody has it
         std::weak_ptr<const std::string> used; // the same, as long as anybody has it
         coarse_time as_of;
         std::uint64_t number; // of its listing
@@ -144,14 +141,19 @@ private:
             bytes_ -= kept_bytes(*at);
             pages_.erase(at);
         }
-        // One that is too large by itself does not drive the others out.
         std::erase_if(pages_, [](const kept_page& each) { return each.used.expired(); });
+        // One that is too large by itself does not drive the others out.
         if (made.page->size() > most_page_bytes) made.page.reset();
         pages_.push_back(std::move(made));
         bytes_ += kept_bytes(pages_.back());
-        while (pages_.size() > most_pages || bytes_ > most_page_bytes) {
-            bytes_ -= kept_bytes(pages_.front());
-            pages_.pop_front();
+        auto kept = std::ranges::count_if(
+            pages_, [](const kept_page& each) { return each.page != nullptr; });
+        for (kept_page& oldest : pages_) {
+            if (kept <= most_pages && bytes_ <= most_page_bytes) break;
+            if (!oldest.page) continue;
+            bytes_ -= kept_bytes(oldest);
+            oldest.page.reset();
+            --kept;
         }
     }
     [[nodiscard]] static std::size_t kept_bytes(const kept_page& of) noexcept {
@@ -162,7 +164,6 @@ private:
     const open_rules rules_;
     const std::chrono::nanoseconds usable_for_;
     const turns_ref turns_;
-    const std::chrono::nanoseconds longest_wait_;
 
     std::deque<kept_page> pages_; // the oldest first; at most one for each key
     std::size_t bytes_ = 0;       // that these keep
@@ -170,9 +171,8 @@ private:
 };
 
 listing_cache::listing_cache(file_cache::root_ref root, const static_options& options,
-                             turns_ref turns, std::chrono::nanoseconds longest_wait)
-    : content_{
-          std::make_shared<content>(std::move(root), options, std::move(turns), longest_wait)} {}
+                             turns_ref turns)
+    : content_{std::make_shared<content>(std::move(root), options, std::move(turns))} {}
 
 listing_cache::~listing_cache() = default;
 

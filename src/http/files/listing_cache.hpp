@@ -30,8 +30,8 @@ struct listing_client {
 /// the page that somebody else's listing has made meanwhile. A page is used again for
 /// `revalidate_after`.
 ///
-/// The 32 newest pages are kept, up to 4 MiB of them. One that is larger by itself is used again
-/// while somebody has it.
+/// The 32 newest pages are kept, up to 4 MiB of them. Others are used again while somebody has
+/// them.
 ///
 /// Loop thread only. Listings in progress survive the cache.
 class listing_cache {
@@ -39,10 +39,11 @@ public:
     /// Has a place for each listing that may be made at a time. May be shared by several caches.
     using turns_ref = std::shared_ptr<fair_places>;
 
-    /// `root` comes from open_root(). `longest_wait` is for a turn, and as long as that for a
-    /// connection to a backend.
-    listing_cache(file_cache::root_ref root, const static_options& options, turns_ref turns,
-                  std::chrono::nanoseconds longest_wait = std::chrono::seconds{10});
+    /// A turn is waited for as long as a connection to a backend.
+    static constexpr std::chrono::seconds longest_wait{10};
+
+    /// `root` comes from open_root().
+    listing_cache(file_cache::root_ref root, const static_options& options, turns_ref turns);
     listing_cache(const listing_cache&) = delete;
     listing_cache& operator=(const listing_cache&) = delete;
     ~listing_cache();

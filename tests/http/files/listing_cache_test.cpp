@@ -14,6 +14,7 @@
 #include <simplenet/coro/spawn.hpp>
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/runtime/run_blocking.hpp>
+#include <simplenet/testing/manual_clock.hpp>
 #include <simplenet/time/deadline.hpp>
 
 #include <array>
@@ -113,8 +114,12 @@ protected:
     using listed = result<page_ref>;
 
     void remake_cache(const static_options& options) { cache_.emplace(root(), options, turns_); }
-    void remake_cache(std::chrono::nanoseconds longest_wait) {
-        cache_.emplace(root(), never_kept, turns_, longest_wait);
+    /// A loop whose time passes by advance() only.
+    void stop_clock() {
+        clock_.set_automatic(false);
+        loop_options options;
+        options.clock = &clock_;
+        remake_loop(options);
     }
 
     [[nodiscard]] task<listed> page(std::string_view path, const connection& client) {
@@ -152,6 +157,7 @@ protected:
 
     file_tree tree_;
     connection client_;
+    testing::manual_clock clock_;
     const listing_cache::turns_ref turns_ = std::make_shared<fair_places>(1);
     std::optional<listing_cache> cache_{std::in_place, root(), kept_for_an_hour, turns_};
 };
@@ -240,13 +246,16 @@ TEST_P(listing_cache_test, a_listing_whose_clients_have_left_is_not_made) {
 }
 
 TEST_P(listing_cache_test, a_turn_is_waited_for_only_so_long) {
-    remake_cache(1ms);
+    stop_clock();
     tree_.directory("d");
     const counted_directories directories;
     fair_places::place held;
     run([&]() -> task<> {
         EXPECT_TRUE(turns_->take(key("10.0.0.9"), held));
-        const listed late = co_await page("d");
+        auto waiting = spawn(page("d"));
+        co_await settle();
+        clock_.advance(listing_cache::longest_wait + 1s);
+        const listed late = co_await waiting;
         EXPECT_EQ(error_of(late), std::errc::resource_unavailable_try_again);
     });
     EXPECT_FALSE(directories.has_begun());
@@ -254,7 +263,8 @@ TEST_P(listing_cache_test, a_turn_is_waited_for_only_so_long) {
 
 // Its turn was behind that of another client for the same page.
 TEST_P(listing_cache_test, whoever_has_waited_too_long_gets_the_page_of_another) {
-    remake_cache(3s);
+    stop_clock();
+    remake_cache(never_kept);
     tree_.directory("d");
     const counted_directories directories;
     fair_places::place held;
@@ -280,7 +290,8 @@ TEST_P(listing_cache_test, whoever_has_waited_too_long_gets_the_page_of_another)
         EXPECT_TRUE(co_await maker);
         co_await behind;
 
-        EXPECT_TRUE(co_await late); // its turn never comes
+        clock_.advance(listing_cache::longest_wait + 1s); // its turn has not come
+        EXPECT_TRUE(co_await late);
     });
     EXPECT_EQ(directories.listings(), 1);
 }
@@ -414,6 +425,22 @@ TEST_P(listing_cache_test, pages_have_a_limit_in_bytes) {
     EXPECT_EQ(directories.listings(), 4);
     static_cast<void>(ask("a"));
     EXPECT_EQ(directories.listings(), 5);
+}
+
+TEST_P(listing_cache_test, a_page_that_is_not_kept_any_more_is_shared_while_it_is_used) {
+    const auto name = [](int number) { return "d" + std::to_string(number); };
+    for (int each = 0; each < 33; ++each)
+        tree_.directory(name(each));
+    const counted_directories directories;
+    run([&]() -> task<> {
+        const listed used = co_await page(name(0));
+        for (int each = 1; each < 33; ++each)
+            static_cast<void>(co_await page(name(each)));
+        const listed again = co_await page(name(0));
+        EXPECT_EQ(or_throw(again), or_throw(used));
+        EXPECT_TRUE(co_await page(name(1))); // it is still kept
+    });
+    EXPECT_EQ(directories.listings(), 33);
 }
 
 // Each of those who waited for it made it again.
