@@ -409,8 +409,8 @@ def web_markdown(data, root):
         [
             "Web servers under `wrk`, beside nginx, which is 1.00: processor time of the server for a request, without that of PHP",
             "and of the server behind the proxy; how long the slowest of a hundred requests waits; memory. Less is better. The last",
-            "rows are servers that only make the system calls (over TLS those of OpenSSL), with the same bytes whatever comes: what is",
-            "above them is what a server adds.",
+            "rows are servers that only make the system calls (over TLS those of OpenSSL), with the same bytes whatever comes: what a",
+            "server costs beyond them is its own.",
         ],
         cost_table(data, WEB, WEB_SERVERS, "nginx", "cost of the server"),
         source(data, root, WEB, " --web"),
