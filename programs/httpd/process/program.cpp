@@ -364,11 +364,11 @@ void program::announce() {
     for (const served_address& each : told_)
         if (!each.is_status && line_.config.empty()) std::printf("%s\n", each.at.c_str());
     std::fflush(stdout);
-    const process_figures now = read_process_figures();
+    const process_figures figures = read_process_figures();
     constexpr std::uint64_t enough = 64; // for clients, files and backends
-    if (now.descriptors + enough > now.descriptor_limit) {
+    if (figures.descriptors + enough > figures.descriptor_limit) {
         errors_.write(log_level::warning, "there are hardly any descriptors for connections",
-                      {{"limit", now.descriptor_limit}, {"used", now.descriptors}});
+                      {{"limit", figures.descriptor_limit}, {"used", figures.descriptors}});
     }
     errors_.write(log_level::info, "ready");
 }
