@@ -53,6 +53,9 @@ using simplenet::task;
 
 namespace {
 
+/// Fewer for clients, files and backends together are told at the start.
+constexpr std::uint64_t least_descriptors = 64;
+
 /// What is thrown where the program cannot go on, or not by a new configuration.
 std::runtime_error failure(std::string what, std::error_code why) {
     return std::runtime_error{std::move(what) + ": " + why.message()};
@@ -365,9 +368,10 @@ void program::announce() {
         if (!each.is_status && line_.config.empty()) std::printf("%s\n", each.at.c_str());
     std::fflush(stdout);
     const process_figures figures = read_process_figures();
-    constexpr std::uint64_t enough = 64; // for clients, files and backends
-    if (figures.descriptors + enough > figures.descriptor_limit) {
-        errors_.write(log_level::warning, "there are hardly any descriptors for connections",
+    // The library keeps a sixteenth for what requests open.
+    const std::uint64_t spoken_for = figures.descriptors + figures.descriptor_limit / 16;
+    if (spoken_for + least_descriptors > figures.descriptor_limit) {
+        errors_.write(log_level::warning, "few file descriptors are left for connections",
                       {{"limit", figures.descriptor_limit}, {"used", figures.descriptors}});
     }
     errors_.write(log_level::info, "ready");

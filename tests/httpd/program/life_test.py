@@ -545,9 +545,9 @@ class shortage_test(support.TestCase):
     def test_a_limit_that_leaves_no_room_is_told_at_the_start(self):
         self.configure()
         with self.start(descriptors=40) as server:
-            self.assertTrue(server.said("warning there are hardly any descriptors for connections limit=40"))
+            self.assertTrue(server.said("warning few file descriptors are left for connections limit=40"))
         with self.start() as server:
-            self.assertFalse(server.said("hardly any descriptors"))
+            self.assertFalse(server.said("few file descriptors"))
 
     def test_a_shortage_is_told(self):
         with self.start_with_few_descriptors() as server:
