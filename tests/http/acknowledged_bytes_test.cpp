@@ -17,7 +17,7 @@ namespace {
 
 using testing::raw_peer;
 
-/// Two ends of a connection; the second hardly takes anything unless it reads.
+/// Two ends of a connection.
 struct ends {
     explicit ends(std::pair<unique_fd, unique_fd> of)
         : sends{std::move(of.first)}
@@ -27,6 +27,7 @@ struct ends {
     raw_peer reads;
 };
 
+/// The reader's kernel hardly takes anything for it.
 constexpr testing::buffer_sizes small{.ours = 65'536, .theirs = 4096};
 
 /// The peer's kernel acknowledges when it likes.

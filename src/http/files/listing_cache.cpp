@@ -99,7 +99,7 @@ private:
 
     struct kept_page {
         std::string key;
-        page_ref page;                         // null if it is only used while anybody has it
+        page_ref page;                         // null if it is not kept: too large, or an old one
         std::weak_ptr<const std::string> used; // the same, as long as anybody has it
         coarse_time as_of;
         std::uint64_t number; // of its listing

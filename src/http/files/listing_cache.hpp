@@ -30,8 +30,8 @@ struct listing_client {
 /// the page that somebody else's listing has made meanwhile. A page is used again for
 /// `revalidate_after`.
 ///
-/// The 32 newest pages are kept, up to 4 MiB of them. Others are used again while somebody has
-/// them.
+/// The 32 newest pages are kept, up to 4 MiB of them. One that is not kept is shared while a
+/// client is still being sent it.
 ///
 /// Loop thread only. Listings in progress survive the cache.
 class listing_cache {

@@ -217,6 +217,7 @@ now_or_task<result<>> exchange::write_content(content_source from, byte_range pa
 task<result<>> exchange::write_file(int fd, byte_range part) {
     const result<async_mutex::guard> writing = co_await writing_.lock();
     if (!writing) co_return fail(writing);
+    if (broken_) co_return fail(std::errc::broken_pipe);
     const std::size_t ahead = output_.size();
     const transfer_result sent =
         co_await wait_for_client(transport_.send_file(fd, part.first, part.size, output_.bytes()));

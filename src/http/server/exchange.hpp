@@ -26,6 +26,7 @@
 #include <simplenet/time/detail/timer_wheel.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -289,18 +290,21 @@ private:
     [[nodiscard]] result<> try_output();
     /// `count` bytes of the output have.
     void moved_out(std::size_t count) noexcept;
-    /// Awaits a write, within the limits.
+    /// Awaits a write, within the limits. `errc::deadline_exceeded`, also if the write succeeded
+    /// when the client's time was over: nothing can be sent then.
     template <class Result>
     [[nodiscard]] task<Result> wait_for_client(task<Result> writing,
                                                patience::start when = patience::start::at_once) {
         patience waiting{transport_.native_handle(), *limits_, uptake_, when};
         auto limited = waiting.of(std::move(writing));
         Result written = co_await std::move(limited);
-        if (written && waiting.must_end()) {
+        if (!waiting.must_end()) co_return written;
+        broken_ = lost_ = true;
+        if (written) {
             // A stopped write tries once more, and our kernel may take what the client does not.
-            broken_ = lost_ = true;
-            using failure = typename Result::error_type;
-            written = std::unexpected{failure{make_error_code(simplenet::errc::deadline_exceeded)}};
+            typename Result::error_type late{make_error_code(simplenet::errc::deadline_exceeded)};
+            if constexpr (std::same_as<Result, transfer_result>) late.transferred = *written;
+            written = std::unexpected{late};
         }
         co_return written;
     }

@@ -19,8 +19,10 @@ public:
     void moved(std::uint64_t bytes) noexcept { bytes_ += bytes; }
     void waited(nanoseconds time) noexcept { waited_ += time; }
 
-    /// How long it may still be waited for, at `rate` bytes a second in the mean, which is not 0;
-    /// below zero: the peer was slower.
+    /// How much longer the peer may take at `rate` bytes a second, in the mean; negative: it was
+    /// too slow.
+    ///
+    /// @pre `rate` is not 0.
     [[nodiscard]] nanoseconds left(std::uint64_t rate) const noexcept {
         // In double: a body may have 2^63 bytes.
         const std::chrono::duration<double> earned{static_cast<double>(bytes_) /

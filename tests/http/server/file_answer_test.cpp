@@ -1,15 +1,19 @@
 // What response::send_file() answers.
 
 #include "http/server/handler_test.hpp"
+#include "support/error_of.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <simplenet/http/response.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -17,6 +21,7 @@
 namespace simplenet::v0 {
 namespace {
 
+using namespace std::chrono_literals;
 using ::testing::EndsWith;
 using testing::get;
 using ::testing::HasSubstr;
@@ -52,6 +57,37 @@ protected:
 private:
     testing::temporary_directory directory_;
 };
+
+// It sent once more what the late write had sent, and then the file.
+TEST_P(http_file_answer_test, nothing_is_sent_to_a_client_that_is_late) {
+    std::atomic<bool> over = false;
+    std::error_code flushed;
+    std::error_code sent;
+    serve_handler(
+        [&](http::request&, http::response& answer) -> task<result<>> {
+            const std::string large(20'000, 'x');
+            if (const result<> left = co_await answer.flush(); !left) {
+                const unique_fd file{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
+                const result<> whole = co_await answer.send_file(file.get(), large.size());
+                flushed = left.error();
+                sent = error_of(whole);
+                over = true;
+                co_return whole;
+            }
+            co_return co_await answer.send("text/plain", large.substr(10'000));
+        },
+        {.limits = {.send_idle = 200ms}});
+    testing::raw_peer client = connect();
+    testing::set_buffers(client.fd(), 4096);
+    std::string many;
+    for (int each = 0; each < 1000; ++each) // 10 MB, more than the kernels take
+        many += get;
+    client.send(many);
+
+    ASSERT_TRUE(eventually([&] { return over.load(); }));
+    EXPECT_EQ(flushed, errc::deadline_exceeded);
+    EXPECT_EQ(sent, std::errc::broken_pipe);
+}
 
 TEST_P(http_file_answer_test, small_and_large_files_are_sent_whole) {
     for (const std::size_t size : {0U, 1U, 612U, 16'384U, 16'385U, 3'000'000U}) {

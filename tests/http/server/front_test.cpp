@@ -4,10 +4,15 @@
 
 #include "http/server/handler_test.hpp"
 
-#include <gmock/gmock.h>
+#include <atomic>
+#include <cstddef>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <poll.h>
 
 namespace simplenet::v0 {
 namespace {
@@ -196,6 +201,33 @@ private:
     std::mutex mutex_;
     std::vector<std::string> lines_;
 };
+
+// Its head was not slow: the answers before it were not read.
+TEST_P(http_observer_test, a_client_that_reads_nothing_gets_no_408) {
+    std::atomic<std::size_t> calls = 0;
+    http::router routes;
+    routes.get("/", [&](http::request&, http::response& answer) -> task<result<>> {
+        ++calls;
+        const std::string body(100'000, 'x');
+        co_return co_await answer.send("text/plain", body);
+    });
+    serve_observed(std::move(routes), {.send_idle = 200ms});
+    testing::raw_peer client = connect();
+    testing::set_buffers(client.fd(), 4096);
+    const auto has_ended = [&] {
+        ::pollfd ended{.fd = client.fd(), .events = 0, .revents = 0};
+        return ::poll(&ended, 1, 0) == 1;
+    };
+    std::string piece = std::string{get} + "GET";
+    for (std::size_t sent = 1; !has_ended(); ++sent) {
+        client.send(piece);
+        piece = std::string{get}.substr(3) + "GET";
+        ASSERT_TRUE(eventually([&] { return calls >= sent || has_ended(); }));
+    }
+
+    for (const std::string& line : told(calls))
+        EXPECT_THAT(line, HasSubstr(" 200 "));
+}
 
 TEST_P(http_observer_test, each_request_is_told_once_in_order) {
     serve_observed([](http::request&, http::response& answer) -> task<result<>> {
