@@ -1,6 +1,6 @@
 #pragma once
 // A web server without HTTP: it makes the system calls that a request needs, with bytes that never
-// change, and looks at nothing. What a server costs beyond it is its own.
+// change, and looks at nothing. What a real server costs beyond this is its own.
 //
 //   --port N        as for the other servers
 //   --body BYTES    of each answer
