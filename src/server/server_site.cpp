@@ -8,6 +8,7 @@
 
 #include <simplenet/net/local_stream.hpp>
 #include <simplenet/net/tcp_stream.hpp>
+#include <simplenet/socket/detail/name_calls.hpp>
 #include <simplenet/socket/detail/socket_access.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/sleep.hpp>
@@ -47,7 +48,7 @@ struct socket_of<local_stream> {
 };
 
 void describe(const tcp_stream& stream, connection_info& info) noexcept {
-    if (const auto peer = stream.remote_endpoint()) info.peer = *peer;
+    if (const auto peer = names::ip_accepted_from(stream.native_handle())) info.peer = *peer;
     if (const auto local = stream.local_endpoint()) info.local = *local;
 }
 void describe(const local_stream& stream, connection_info& info) noexcept {

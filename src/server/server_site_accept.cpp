@@ -1,12 +1,12 @@
 // How a site accepts connections, and when it leaves them in the backlog.
 
 #include "io/io_queue.hpp"
-#include "ip/native.hpp"
 #include "server/server_site.hpp"
 #include "sys/calls.hpp"
 
 #include <simplenet/coro/this_task.hpp>
 #include <simplenet/io/readiness.hpp>
+#include <simplenet/socket/detail/name_calls.hpp>
 #include <simplenet/socket/detail/option_calls.hpp>
 #include <simplenet/time/deadline.hpp>
 #include <simplenet/time/sleep.hpp>
@@ -173,12 +173,8 @@ void server_site::tell_refused(int connection, const char* why) const noexcept {
     std::string server;
     try {
         server = core_->name();
-        native_address peer;
-        peer.size = sizeof peer.storage;
-        if (sys::getpeername(connection, peer.data(), peer.size) == 0) {
-            const auto from = endpoint_from_native(peer.data(), peer.size);
-            if (from) client = " from " + from->to_string();
-        }
+        const auto from = names::ip_accepted_from(connection);
+        if (from) client = " from " + from->to_string();
     } catch (const std::bad_alloc&) { // then without names
     }
     hook.tell({.kind = loop_event_kind::connection_refused, .text = {}, .descriptor = connection},

@@ -31,6 +31,9 @@ result<endpoint> ip_local(int fd) noexcept {
 result<endpoint> ip_remote(int fd) noexcept {
     return ask(fd, sys::getpeername, endpoint_from_native);
 }
+result<endpoint> ip_accepted_from(int fd) noexcept {
+    return ask(fd, sys::getpeername_of_accepted, endpoint_from_native);
+}
 result<local_endpoint> unix_local(int fd) noexcept {
     return ask(fd, sys::getsockname, local_endpoint_from_native);
 }

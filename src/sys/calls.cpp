@@ -267,6 +267,18 @@ int getpeername(int fd, sockaddr* name, socklen_t& size) noexcept {
     return once([&] { return made<call::getpeername>(::getpeername, fd, name, &size); });
 }
 
+int getpeername_of_accepted(int fd, sockaddr* name, socklen_t& size) noexcept {
+    const int outcome = getpeername(fd, name, size);
+    if (outcome != -ENOTCONN) return outcome;
+    // EINVAL: more is asked for than the address has.
+    for (const std::size_t each : {sizeof(sockaddr_in6), sizeof(sockaddr_in)}) {
+        size = static_cast<socklen_t>(each);
+        const int told = getsockopt(fd, SOL_SOCKET, SO_PEERNAME, name, size);
+        if (told != -EINVAL) return told;
+    }
+    return outcome;
+}
+
 // ENOPROTOOPT, EOPNOTSUPP: not an option of this kind of socket. EDOM: value out of range.
 int setsockopt(int fd, int level, int name, const void* value, socklen_t size) noexcept {
     return once([&] { return made<call::setsockopt>(::setsockopt, fd, level, name, value, size); });

@@ -250,6 +250,9 @@ int close(int fd) noexcept;
 
 /// getpeername(2). ENOTCONN: not connected, or no longer.
 [[nodiscard]] int getpeername(int fd, sockaddr* name, socklen_t& size) noexcept;
+/// As getpeername(), but also of a connection that its peer has reset (SO_PEERNAME), as accept(2)
+/// tells it. IP only.
+[[nodiscard]] int getpeername_of_accepted(int fd, sockaddr* name, socklen_t& size) noexcept;
 
 /// setsockopt(2).
 [[nodiscard]] int setsockopt(int fd, int level, int name, const void* value,

@@ -90,8 +90,9 @@ struct local_server_options {
 
 /// What a handler may want to know about its connection.
 struct connection_info {
-    /// The client; behind a proxy that speaks the PROXY protocol, as that reports it. 0.0.0.0:0 of
-    /// a local_server, and of a client that has reset the connection already.
+    /// The client, even if it has reset the connection already; behind a proxy that speaks the
+    /// PROXY protocol, as that reports it. 0.0.0.0:0 of a local_server, and of such a reset where
+    /// the kernel lacks SO_PEERNAME (socket(7)), as sandboxes may.
     endpoint peer;
     /// The address to which the client connected, likewise.
     endpoint local;

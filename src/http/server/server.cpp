@@ -14,6 +14,14 @@ namespace detail {
 
 namespace {
 
+/// Nobody may evade rules about addresses by a reset.
+bool is_known(const connection_info& client) noexcept {
+    return client.proxied || client.peer.port() != 0;
+}
+task<> leave(tcp_stream /*closed*/) {
+    co_return;
+}
+
 /// The handler of a tcp_server: a copy for each loop, which outlives its connections.
 class plain_service {
 public:
@@ -27,6 +35,7 @@ public:
     ~plain_service() = default;
 
     task<> operator()(tcp_stream stream, const connection_info& info) {
+        if (!is_known(info)) return leave(std::move(stream));
         return serve_connection(std::move(stream), connection_state{info, loop_});
     }
 
@@ -69,6 +78,7 @@ private:
     // Holds the settings for as long as the connection.
     static task<result<>> serve(std::shared_ptr<handshaking> entry, tcp_stream transport,
                                 const connection_info& info) {
+        if (!is_known(info)) co_return result<>{};
         co_return co_await (*entry)(std::move(transport), info);
     }
 

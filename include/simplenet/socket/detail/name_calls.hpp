@@ -17,6 +17,8 @@ namespace simplenet::v0::detail::names {
 
 [[nodiscard]] result<endpoint> ip_local(int fd) noexcept;
 [[nodiscard]] result<endpoint> ip_remote(int fd) noexcept;
+/// Also once the peer has reset the connection: up to three system calls then.
+[[nodiscard]] result<endpoint> ip_accepted_from(int fd) noexcept;
 [[nodiscard]] result<local_endpoint> unix_local(int fd) noexcept;
 [[nodiscard]] result<local_endpoint> unix_remote(int fd) noexcept;
 [[nodiscard]] result<process_credentials> unix_peer_credentials(int fd) noexcept;
