@@ -3,9 +3,9 @@
 
 #include "http/server/exchange.hpp"
 #include "http/server/idle_wait.hpp"
+#include "http/server/last_bytes.hpp"
 #include "http/server/service.hpp"
 #include "http/server/stream_transport.hpp"
-#include "http/unacknowledged_bytes.hpp"
 
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/task_group.hpp>
@@ -13,7 +13,6 @@
 #include <simplenet/server/detail/connection_handler.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/stream/close_lingering.hpp>
-#include <simplenet/time/sleep.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -90,24 +89,6 @@ task<> close_behind_answer(Stream& stream, ending how, limits with) {
     static_cast<void>(co_await async_close_lingering(stream, options));
 }
 
-/// Gives the client a moment to receive what was written, before a reset drops what its kernel has
-/// not acknowledged. Answers to earlier requests may be among it, if the client pipelines.
-template <class Stream>
-task<> wait_for_acknowledgement(Stream& stream, limits with) {
-    constexpr std::chrono::nanoseconds most = std::chrono::seconds{1};
-    constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds{50};
-    const bool has_limit = with.linger_idle > std::chrono::nanoseconds::zero();
-    const auto until =
-        std::chrono::steady_clock::now() + (has_limit ? std::min(most, with.linger_idle) : most);
-    std::chrono::nanoseconds pause = std::chrono::milliseconds{1};
-    while (unacknowledged_bytes(socket_of(stream).native_handle()) > 0 &&
-           std::chrono::steady_clock::now() < until) {
-        const result<> slept = co_await async_sleep(pause);
-        if (!slept) co_return; // stopped
-        pause = std::min(2 * pause, longest_pause);
-    }
-}
-
 /// Sends close_notify, where the end of the connection is the end of a body (RFC 9112,
 /// section 9.8). close() sends it only if the socket takes it at once.
 template <class Stream>
@@ -116,6 +97,20 @@ task<> say_goodbye(Stream& stream, std::chrono::nanoseconds within) {
         within > std::chrono::nanoseconds::zero() ? within : std::chrono::nanoseconds::max();
     auto telling = async_shutdown_write(stream);
     static_cast<void>(co_await with_timeout(std::move(telling), limit));
+}
+
+/// Lets a client that is still reading have the rest, whatever it sends meanwhile. Returns how to
+/// go on.
+template <class Stream>
+task<ending> close_when_taken(Stream& stream, ending how, limits with) {
+    const int socket = socket_of(stream).native_handle();
+    if (!has_last_bytes(socket)) co_return how;
+    // A close_notify might have to wait behind the rest.
+    if constexpr (is_plain<Stream>) static_cast<void>(co_await async_shutdown_write(stream));
+    auto taking = wait_for_last_bytes(socket, with);
+    const last_bytes outcome = co_await std::move(taking);
+    if (outcome == last_bytes::too_slow) co_return ending::abort;
+    co_return outcome == last_bytes::taken ? ending::settle : how;
 }
 
 /// Answers the requests that begin with what has come, and ends the connection unless it is idle
@@ -132,6 +127,9 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
         const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
         const bool answered = connection.requests != 0;
         if (!answered || !simplenet::detail::is_server_stopping(within)) {
+            // Not waited for: others may need the room.
+            const int socket = socket_of(stream).native_handle();
+            if (answered) leave_last_bytes(socket, connection.loop.with());
             connection.ended = true;
             co_return;
         }
@@ -139,7 +137,10 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
         const borrowed_exchange<Stream> request{connection, stream};
         end = co_await request->run(std::move(first));
         if (end == ending::abort && connection.requests > 1 && !request->is_lost()) {
-            co_await wait_for_acknowledgement(stream, connection.loop.with());
+            // Answers to earlier requests may be on their way, and a reset would drop them.
+            const limits with = connection.loop.with();
+            auto taking = wait_for_last_bytes(socket_of(stream).native_handle(), with);
+            static_cast<void>(co_await std::move(taking));
         }
         thrown = request->thrown();
         successor = request->take_successor();
@@ -148,6 +149,10 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
         const result<> outcome = co_await *std::move(successor);
         const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
         if (!outcome && !within.stopped()) connection.failed = true;
+    }
+    if (end == ending::close || end == ending::settle) {
+        auto closing = close_when_taken(stream, end, connection.loop.with());
+        end = co_await std::move(closing);
     }
     if (end == ending::abort) abort_connection(stream);
     if (end == ending::linger || end == ending::settle) {

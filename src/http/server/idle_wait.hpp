@@ -5,6 +5,7 @@
 
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
+#include <simplenet/io/detail/operation.hpp>
 #include <simplenet/io/received.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/time/deadline.hpp>
