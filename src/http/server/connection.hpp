@@ -105,12 +105,12 @@ template <class Stream>
 task<ending> close_when_taken(Stream& stream, ending how, limits with) {
     const int socket = socket_of(stream).native_handle();
     if (!has_last_bytes(socket)) co_return how;
-    // A close_notify might have to wait behind the rest.
-    if constexpr (is_plain<Stream>) static_cast<void>(co_await async_shutdown_write(stream));
+    co_await say_goodbye(stream, with.linger_idle);
     auto taking = wait_for_last_bytes(socket, with);
     const last_bytes outcome = co_await std::move(taking);
     if (outcome == last_bytes::too_slow) co_return ending::abort;
-    co_return outcome == last_bytes::taken ? ending::settle : how;
+    if (outcome == last_bytes::taken) co_return ending::settle;
+    co_return outcome == last_bytes::left ? ending::leave : how;
 }
 
 /// Answers the requests that begin with what has come, and ends the connection unless it is idle
@@ -121,7 +121,8 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
     std::exception_ptr thrown; // by a handler
     received first = waited.take();
     std::optional<task<result<>>> successor;
-    if (first.empty()) {
+    const bool was_idle = first.empty();
+    if (was_idle) {
         // The last answer may be on its way. A request that crosses the end of the server would
         // meet a closed socket, and the reset would drop what the client has not received.
         const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
@@ -150,9 +151,13 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
         const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
         if (!outcome && !within.stopped()) connection.failed = true;
     }
-    if (end == ending::close || end == ending::settle) {
-        auto closing = close_when_taken(stream, end, connection.loop.with());
-        end = co_await std::move(closing);
+    // An idle client must not hold up the end of the server.
+    if (end == ending::close || (end == ending::settle && !was_idle)) {
+        auto until_taken = close_when_taken(stream, end, connection.loop.with());
+        end = co_await std::move(until_taken);
+    }
+    if (end == ending::leave || end == ending::linger || end == ending::settle) {
+        leave_last_bytes(socket_of(stream).native_handle(), connection.loop.with());
     }
     if (end == ending::abort) abort_connection(stream);
     if (end == ending::linger || end == ending::settle) {

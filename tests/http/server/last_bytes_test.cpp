@@ -30,7 +30,7 @@ protected:
     /// The client's kernel takes the first 64 KiB at most, the server's all of it.
     const std::string large_ = std::string(150'000, 'x');
 
-    void serve_large(const http::limits& with = {}) {
+    void serve_large(const http::limits& with = {}, std::size_t connections = 100) {
         http::router routes;
         routes
             .get("/",
@@ -41,7 +41,7 @@ protected:
                 EXPECT_EQ(co_await answer.write_some("ab"), 2U);
                 co_return fail(std::errc::permission_denied);
             });
-        serve(std::move(routes), {.limits = with});
+        serve(std::move(routes), {.server = {.max_connections = connections}, .limits = with});
     }
     [[nodiscard]] bool is_at_an_end() { return server().statistics().open == 0; }
     /// Whether the kernel still has the server's end of the connection.
@@ -103,6 +103,18 @@ TEST_P(http_last_bytes_test, a_client_that_does_not_read_its_last_answer_is_rese
 
     EXPECT_TRUE(eventually([&] { return server().statistics().requests == 1 && is_at_an_end(); }));
     EXPECT_TRUE(is_reset(client));
+}
+
+TEST_P(http_last_bytes_test, clients_that_do_not_read_their_last_answers_keep_nobody_out) {
+    serve_large({}, 1);
+    raw_peer client = connect();
+    client.send(get_closing);
+    ASSERT_TRUE(eventually([&] { return server().statistics().requests == 1; }));
+
+    raw_peer other = connect();
+    other.send(get_closing);
+
+    EXPECT_EQ(rest_of(other), plain_answer(large_, "Connection: close\r\n"));
 }
 
 // Descriptors were free at once, so no limit of the server counted what the kernel kept.
