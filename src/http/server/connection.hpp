@@ -3,9 +3,9 @@
 
 #include "http/server/exchange.hpp"
 #include "http/server/idle_wait.hpp"
-#include "http/server/last_bytes.hpp"
 #include "http/server/service.hpp"
 #include "http/server/stream_transport.hpp"
+#include "http/unacknowledged_bytes.hpp"
 
 #include <simplenet/coro/task.hpp>
 #include <simplenet/coro/task_group.hpp>
@@ -13,6 +13,7 @@
 #include <simplenet/server/detail/connection_handler.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/stream/close_lingering.hpp>
+#include <simplenet/time/sleep.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -89,6 +90,24 @@ task<> close_behind_answer(Stream& stream, ending how, limits with) {
     static_cast<void>(co_await async_close_lingering(stream, options));
 }
 
+/// Gives the client a moment to receive what was written, before a reset drops what its kernel has
+/// not acknowledged. Answers to earlier requests may be among it, if the client pipelines.
+template <class Stream>
+task<> wait_for_acknowledgement(Stream& stream, limits with) {
+    constexpr std::chrono::nanoseconds most = std::chrono::seconds{1};
+    constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds{50};
+    const bool has_limit = with.linger_idle > std::chrono::nanoseconds::zero();
+    const auto until =
+        std::chrono::steady_clock::now() + (has_limit ? std::min(most, with.linger_idle) : most);
+    std::chrono::nanoseconds pause = std::chrono::milliseconds{1};
+    while (unacknowledged_bytes(socket_of(stream).native_handle()) > 0 &&
+           std::chrono::steady_clock::now() < until) {
+        const result<> slept = co_await async_sleep(pause);
+        if (!slept) co_return; // stopped
+        pause = std::min(2 * pause, longest_pause);
+    }
+}
+
 /// Sends close_notify, where the end of the connection is the end of a body (RFC 9112,
 /// section 9.8). close() sends it only if the socket takes it at once.
 template <class Stream>
@@ -99,20 +118,6 @@ task<> say_goodbye(Stream& stream, std::chrono::nanoseconds within) {
     static_cast<void>(co_await with_timeout(std::move(telling), limit));
 }
 
-/// Lets a client that is still reading have the rest, whatever it sends meanwhile. Returns how to
-/// go on.
-template <class Stream>
-task<ending> close_when_taken(Stream& stream, ending how, limits with) {
-    const int socket = socket_of(stream).native_handle();
-    if (!has_last_bytes(socket)) co_return how;
-    co_await say_goodbye(stream, with.linger_idle);
-    auto taking = wait_for_last_bytes(socket, with);
-    const last_bytes outcome = co_await std::move(taking);
-    if (outcome == last_bytes::too_slow) co_return ending::abort;
-    if (outcome == last_bytes::taken) co_return ending::settle;
-    co_return outcome == last_bytes::left ? ending::leave : how;
-}
-
 /// Answers the requests that begin with what has come, and ends the connection unless it is idle
 /// then.
 template <class Stream>
@@ -121,16 +126,12 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
     std::exception_ptr thrown; // by a handler
     received first = waited.take();
     std::optional<task<result<>>> successor;
-    const bool was_idle = first.empty();
-    if (was_idle) {
+    if (first.empty()) {
         // The last answer may be on its way. A request that crosses the end of the server would
         // meet a closed socket, and the reset would drop what the client has not received.
         const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
         const bool answered = connection.requests != 0;
         if (!answered || !simplenet::detail::is_server_stopping(within)) {
-            // Not waited for: others may need the room.
-            const int socket = socket_of(stream).native_handle();
-            if (answered) leave_last_bytes(socket, connection.loop.with());
             connection.ended = true;
             co_return;
         }
@@ -138,10 +139,7 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
         const borrowed_exchange<Stream> request{connection, stream};
         end = co_await request->run(std::move(first));
         if (end == ending::abort && connection.requests > 1 && !request->is_lost()) {
-            // Answers to earlier requests may be on their way, and a reset would drop them.
-            const limits with = connection.loop.with();
-            auto taking = wait_for_last_bytes(socket_of(stream).native_handle(), with);
-            static_cast<void>(co_await std::move(taking));
+            co_await wait_for_acknowledgement(stream, connection.loop.with());
         }
         thrown = request->thrown();
         successor = request->take_successor();
@@ -150,14 +148,6 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
         const result<> outcome = co_await *std::move(successor);
         const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
         if (!outcome && !within.stopped()) connection.failed = true;
-    }
-    // An idle client must not hold up the end of the server.
-    if (end == ending::close || (end == ending::settle && !was_idle)) {
-        auto until_taken = close_when_taken(stream, end, connection.loop.with());
-        end = co_await std::move(until_taken);
-    }
-    if (end == ending::leave || end == ending::linger || end == ending::settle) {
-        leave_last_bytes(socket_of(stream).native_handle(), connection.loop.with());
     }
     if (end == ending::abort) abort_connection(stream);
     if (end == ending::linger || end == ending::settle) {

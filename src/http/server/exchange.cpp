@@ -223,7 +223,8 @@ task<ending> exchange::end_without_head(std::error_code why) {
     if (!is_place_needed && !is_too_slow) co_return ending::abort;
     const ending end = co_await refuse(408);
     // Lingering would keep the place.
-    co_return end == ending::linger&& is_place_needed ? ending::leave : end;
+    if (end == ending::linger && is_place_needed) co_return ending::close;
+    co_return end;
 }
 
 unsigned exchange::understand() {

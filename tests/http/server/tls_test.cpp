@@ -98,7 +98,8 @@ TEST_P(http_tls_test, a_client_that_ends_its_side_early_gets_the_whole_answer) {
         const result<> told = co_await async_shutdown_write(*stream);
         EXPECT_TRUE(sent && told);
         ended = true;
-        static_cast<void>(co_await async_sleep(100ms)); // much longer than linger_idle
+        while (server().statistics().ended == 0)
+            static_cast<void>(co_await async_sleep(1ms));
         std::string all;
         while (auto bytes = co_await stream->receive())
             all += bytes->text();
