@@ -34,7 +34,7 @@ constexpr testing::buffer_sizes small{.ours = 65'536, .theirs = 4096};
 bool becomes_more_than(std::int64_t before, int socket, std::int64_t sent) {
     for (int each = 0; each < 10'000; ++each) {
         if (acknowledged_bytes(socket, sent) > before) return true;
-        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        std::this_thread::sleep_for(std::chrono::milliseconds{1}); // nothing reports it
     }
     return false;
 }

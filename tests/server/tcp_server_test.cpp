@@ -118,59 +118,6 @@ TEST_P(tcp_server_test, what_connects_before_serve_is_served) {
     }
 }
 
-TEST_P(tcp_server_test, a_handler_may_ask_for_the_addresses) {
-    auto group = make_group(1);
-    auto server = or_throw(tcp_server::listen(group, anywhere()));
-    std::atomic<std::uint16_t> port = 0;
-    std::atomic<std::uint64_t> number = 0;
-    EXPECT_TRUE(server.serve([&](tcp_stream, connection_info info) -> task<result<>> {
-        EXPECT_EQ(info.local, server.local_endpoint());
-        EXPECT_FALSE(info.proxied);
-        port = info.peer.port();
-        number = info.number;
-        co_return result<>{};
-    }));
-
-    for (const std::uint64_t expected : {1U, 2U}) {
-        auto peer = connect(server.local_endpoint());
-        EXPECT_EQ(peer.receive_to_the_end(), errc::end_of_stream);
-        sockaddr_in own{};
-        socklen_t size = sizeof own;
-        ASSERT_EQ(::getsockname(peer.fd(), reinterpret_cast<sockaddr*>(&own), &size), 0);
-        EXPECT_EQ(port, ntohs(own.sin_port));
-        EXPECT_EQ(number, expected);
-    }
-}
-
-// getpeername(2) fails then, and whoever is denied by address was let in.
-TEST_P(tcp_server_test, the_address_of_a_client_that_has_reset_is_known) {
-    auto group = make_group(1);
-    auto server = or_throw(tcp_server::listen(group, anywhere()));
-    std::mutex mutex;
-    std::multiset<std::uint16_t> served;
-    EXPECT_TRUE(server.serve([&](tcp_stream, connection_info info) -> task<> {
-        EXPECT_EQ(info.peer.address(), ip_address::loopback_v4());
-        EXPECT_EQ(info.local, server.local_endpoint());
-        const std::lock_guard locked{mutex};
-        served.insert(info.peer.port());
-        co_return;
-    }));
-
-    std::multiset<std::uint16_t> resets;
-    for (int each = 0; each < 200; ++each) { // most before the server looks at them
-        auto peer = connect(server.local_endpoint());
-        sockaddr_in own{};
-        socklen_t size = sizeof own;
-        ASSERT_EQ(::getsockname(peer.fd(), reinterpret_cast<sockaddr*>(&own), &size), 0);
-        resets.insert(ntohs(own.sin_port));
-        peer.reset();
-    }
-
-    EXPECT_TRUE(eventually([&] { return server.statistics().ended == resets.size(); }));
-    const std::lock_guard locked{mutex};
-    EXPECT_EQ(served, resets);
-}
-
 TEST_P(tcp_server_test, counts_connections_and_failures) {
     auto group = make_group(2);
     auto server = or_throw(tcp_server::listen(group, anywhere()));

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -36,6 +37,17 @@ protected:
     }
     std::atomic<bool> released = false; // handlers that wait may go on
 
+    /// A client that has sent a thousand requests at once. With answers of 10 kB they are more than
+    /// the kernels take.
+    raw_peer ask_and_read_nothing() {
+        raw_peer client = connect();
+        set_buffers(client.fd(), 4096);
+        std::string many;
+        for (int each = 0; each < 1000; ++each)
+            many += get;
+        client.send(many);
+        return client;
+    }
     /// Whether the connection ends with a reset, whatever came before.
     static bool is_reset(raw_peer& client) {
         return client.receive_to_the_end() == std::errc::connection_reset;

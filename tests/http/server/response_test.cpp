@@ -394,12 +394,7 @@ TEST_P(http_response_test, a_client_that_reads_none_of_many_answers_is_reset_wit
             co_return co_await answer.send("text/plain", body);
         },
         {.limits = {.send_idle = limit}});
-    testing::raw_peer client = connect();
-    testing::set_buffers(client.fd(), 4096);
-    std::string many;
-    for (int each = 0; each < 1000; ++each) // 10 MB, more than the kernels take
-        many += get;
-    client.send(many);
+    testing::raw_peer client = ask_and_read_nothing();
     ::pollfd ended{.fd = client.fd(), .events = POLLHUP, .revents = 0};
 
     EXPECT_EQ(::poll(&ended, 1, testing::test_limit / 1ms), 1);
@@ -425,7 +420,7 @@ TEST_P(http_response_test, a_client_that_reads_now_and_then_gets_everything) {
     for (const auto end = std::chrono::steady_clock::now() + limit * 3 / 2;
          std::chrono::steady_clock::now() < end;) {
         got += client.receive(100'000).size();
-        std::this_thread::sleep_for(50ms); // a slow client
+        std::this_thread::sleep_for(50ms); // the case is a slow client
     }
 
     EXPECT_EQ(got + client.receive(large - got).size(), large);
