@@ -92,7 +92,7 @@ struct local_server_options {
 struct connection_info {
     /// The client, even if it has reset the connection already; behind a proxy that speaks the
     /// PROXY protocol, as that reports it. 0.0.0.0:0 of a local_server, and of such a reset where
-    /// the kernel lacks SO_PEERNAME (socket(7)), as sandboxes may.
+    /// the kernel lacks SO_PEERNAME, as a sandbox may.
     endpoint peer;
     /// The address to which the client connected, likewise.
     endpoint local;
