@@ -217,7 +217,7 @@ task<result<head_state>> exchange::read_rest_of_head() {
 
 task<ending> exchange::end_without_head(std::error_code why) {
     if (why == simplenet::errc::end_of_stream) co_return ending::close;
-    if (broken_) co_return ending::abort; // its answers were slow, not the head
+    if (broken_) co_return ending::abort; // an answer did not leave: the head was not slow
     const bool is_place_needed = why == no_room;
     const bool is_too_slow = why == simplenet::errc::deadline_exceeded && !scope_->stopped();
     if (!is_place_needed && !is_too_slow) co_return ending::abort;

@@ -290,8 +290,8 @@ private:
     [[nodiscard]] result<> try_output();
     /// `count` bytes of the output have.
     void moved_out(std::size_t count) noexcept;
-    /// Awaits a write, within the limits. `errc::deadline_exceeded`, also if the write succeeded
-    /// when the client's time was over: nothing can be sent then.
+    /// Awaits a write, within the limits. If the client's time is over, the connection is broken,
+    /// and a write that succeeded becomes `errc::deadline_exceeded`.
     template <class Result>
     [[nodiscard]] task<Result> wait_for_client(task<Result> writing,
                                                patience::start when = patience::start::at_once) {

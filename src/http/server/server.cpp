@@ -14,12 +14,13 @@ namespace detail {
 
 namespace {
 
-/// Nobody may evade rules about addresses by a reset.
+/// Port 0: the kernel did not tell the address, and rules about addresses could be evaded. What a
+/// proxy reports is taken as it is.
 bool is_known(const connection_info& client) noexcept {
     return client.proxied || client.peer.port() != 0;
 }
-task<> leave(tcp_stream /*closed*/) {
-    co_return;
+task<> leave(tcp_stream /*stream*/) {
+    co_return; // which closes it
 }
 
 /// The handler of a tcp_server: a copy for each loop, which outlives its connections.
