@@ -368,9 +368,9 @@ void program::announce() {
         if (!each.is_status && line_.config.empty()) std::printf("%s\n", each.at.c_str());
     std::fflush(stdout);
     const process_figures figures = read_process_figures();
-    // The library keeps at least a sixteenth for what requests open.
-    const std::uint64_t spoken_for = figures.descriptors + figures.descriptor_limit / 16;
-    if (spoken_for + least_descriptors > figures.descriptor_limit) {
+    // The library keeps up to so many for what requests open, and for its listeners.
+    const std::uint64_t kept = figures.descriptor_limit / 16 + figures.descriptor_limit / 4;
+    if (figures.descriptors + kept + least_descriptors > figures.descriptor_limit) {
         errors_.write(log_level::warning, "few file descriptors are left for connections",
                       {{"limit", figures.descriptor_limit}, {"used", figures.descriptors}});
     }

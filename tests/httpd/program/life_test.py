@@ -546,6 +546,13 @@ class shortage_test(support.TestCase):
         self.configure()
         with self.start(descriptors=40) as server:
             self.assertTrue(server.said("warning few file descriptors are left for connections limit=40"))
+        self.configure(listen='address = "127.0.0.1:0"' + '\n[[listen]]\naddress = "127.0.0.1:0"' * 3)
+        text = self.read("httpd.toml").replace("workers = 2", "workers = 16")
+        self.assertIn("workers = 16", text)
+        self.write("httpd.toml", text)
+        with self.start(descriptors=200) as server:
+            self.assertTrue(server.said("warning few file descriptors are left for connections limit=200"))
+        self.configure()
         with self.start() as server:
             self.assertFalse(server.said("few file descriptors"))
 
