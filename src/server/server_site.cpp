@@ -62,10 +62,10 @@ void describe(const local_stream& stream, connection_info& info) noexcept {
 /// Replaces the addresses in `info` by those that the proxy reports. False: it is not one.
 task<bool> read_proxied(tcp_stream& stream, const server_settings& settings,
                         connection_info& info) {
-    const auto proxy = stream.remote_endpoint();
-    if (!proxy) co_return false;
+    const endpoint proxy = info.peer; // as describe() has found it
+    if (proxy.port() == 0) co_return false;
     const address_set& allowed = settings.proxies;
-    if (!allowed.empty() && !allowed.contains(proxy->address())) co_return false;
+    if (!allowed.empty() && !allowed.contains(proxy.address())) co_return false;
     auto reading = read_proxy_header(stream);
     const auto header = co_await with_timeout(std::move(reading), settings.proxy_timeout);
     if (!header) co_return false;

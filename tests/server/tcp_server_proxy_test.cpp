@@ -6,6 +6,7 @@
 #include <simplenet/server/tcp_server.hpp>
 
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -80,6 +81,34 @@ TEST_P(tcp_server_proxy_test, a_connection_of_the_proxy_itself_is_direct) {
     peer.send(testing::proxy_v2(0x20, 0x00, ""));
 
     EXPECT_TRUE(line_from(peer).ends_with(" direct\n"));
+}
+
+// getpeername(2) fails then, so it was refused as no known proxy.
+TEST_P(tcp_server_proxy_test, a_proxy_that_has_reset_is_known) {
+    auto group = make_group(1);
+    auto options = behind_proxy();
+    const std::array<std::string_view, 1> known{"127.0.0.1"};
+    options.proxy_sources = known;
+    auto server = or_throw(tcp_server::listen(group, endpoint::loopback(0), options));
+    std::atomic<int> introduced = 0;
+    EXPECT_TRUE(server.serve([&](tcp_stream, connection_info info) -> task<> {
+        EXPECT_EQ(info.peer.to_string(), "192.0.2.1:1000");
+        ++introduced;
+        co_return;
+    }));
+    constexpr int resets = 100; // most before the server looks at them
+
+    for (int each = 0; each < resets; ++each) {
+        auto peer = connect(server.local_endpoint());
+        peer.send("PROXY TCP4 192.0.2.1 198.51.100.2 1000 443\r\n");
+        peer.reset();
+    }
+
+    EXPECT_TRUE(eventually([&] {
+        const auto all = server.statistics();
+        return all.ended + all.refused == resets;
+    }));
+    EXPECT_EQ(introduced, resets);
 }
 
 TEST_P(tcp_server_proxy_test, what_is_no_header_is_reset_and_counted) {

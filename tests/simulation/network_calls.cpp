@@ -295,6 +295,9 @@ int network::getsockopt(int fd, int level, int option, void* value, socklen_t& s
             return tell_number(at.is_local() ? 0 : at.is_stream() ? IPPROTO_TCP : IPPROTO_UDP);
         case SO_ACCEPTCONN:
             return tell_number(at.listening ? 1 : 0);
+        case SO_PEERNAME: // also of a connection that was reset
+            if (!at.connected) return -ENOTCONN;
+            return tell_name(at.remote, static_cast<sockaddr*>(value), size);
         case SO_PEERCRED: {
             const ucred self{.pid = ::getpid(), .uid = ::getuid(), .gid = ::getgid()};
             std::memcpy(value, &self, std::min<std::size_t>(size, sizeof self));

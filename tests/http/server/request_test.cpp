@@ -1,6 +1,7 @@
 #include <simplenet/http/request.hpp>
 
 #include "http/server/http_test.hpp"
+#include "http/server/unknown_peers.hpp"
 
 #include <atomic>
 #include <gmock/gmock.h>
@@ -53,6 +54,21 @@ TEST_P(http_request_test, parameters_are_decoded) {
     EXPECT_THAT(ask("GET /a/x%2fy/b%20c/%252F HTTP/1.1\r\nHost: h\r\n\r\n"),
                 EndsWith("\r\n\r\nx/y|b c/%2F|"));
     EXPECT_THAT(ask("GET /a/x/ HTTP/1.1\r\nHost: h\r\n\r\n"), EndsWith("\r\n\r\nx||"));
+}
+
+// Rules about addresses could be evaded.
+TEST_P(http_request_test, a_client_of_unknown_address_is_not_served) {
+    serve_echo();
+    testing::unknown_peers kernel;
+    const detail::sys::intercepting installed{kernel};
+
+    testing::raw_peer client = connect_from("127.0.0.1"); // connect() asks for addresses itself
+    constexpr std::string_view text = "GET /tell/a HTTP/1.0\r\n\r\n";
+    // It may have been closed already.
+    static_cast<void>(::send(client.fd(), text.data(), text.size(), MSG_NOSIGNAL));
+
+    EXPECT_EQ(rest_of(client), "");
+    EXPECT_EQ(server().statistics().requests, 0U);
 }
 
 TEST_P(http_request_test, a_url_as_target_overrides_the_host) {
