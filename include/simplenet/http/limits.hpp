@@ -35,16 +35,18 @@ struct limits {
     std::chrono::nanoseconds body_idle = std::chrono::seconds{30};
     /// Without a request on a connection.
     std::chrono::nanoseconds keep_alive = std::chrono::seconds{75};
-    /// Without a byte taken by the client while an answer waits. Then the connection is reset, up
-    /// to an eighth of this time late, and five seconds at most. The client has taken what its
-    /// kernel has acknowledged: what ours holds for it does not count, here and for minimum_rate.
+    /// Without a byte taken by the client while an answer waits, also when the connection ends
+    /// behind it. Then the connection is reset, up to an eighth of this time late, and five seconds
+    /// at most. The client has taken what its kernel has acknowledged: what ours holds for it does
+    /// not count, here and for minimum_rate.
     std::chrono::nanoseconds send_idle = std::chrono::seconds{60};
     /// When the server shuts down: how long a kept connection still accepts one more request, which
     /// is answered with `Connection: close`. Without this time a request that is on its way finds
     /// its connection closed (RFC 9112, section 9.5). 0: connections are closed at once.
     std::chrono::nanoseconds last_request{0};
-    /// After an answer that did not wait for the whole request: how long a client may go on
-    /// sending before the connection is closed. 64 MiB close it, too, whatever the time.
+    /// After an answer that did not wait for the whole request, once the client has taken it: how
+    /// long it may go on sending before the connection is closed. 64 MiB close it, too, whatever
+    /// the time.
     std::chrono::nanoseconds linger = std::chrono::seconds{30};
     /// How long it may send nothing meanwhile. Also while up to 64 KiB of a body that nobody reads
     /// are dropped, so that the connection can go on.

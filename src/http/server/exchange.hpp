@@ -48,7 +48,8 @@ struct handler_outcome;
 /// What becomes of a connection behind an exchange.
 enum class ending : std::uint8_t {
     idle,     // it waits for the next request
-    close,    // nothing is left to read or write
+    close,    // nothing is left to read; the client may not have taken everything
+    leave,    // nothing is waited for: others need the room
     settle,   // everything was read, but the client may send another request
     linger,   // the client may be sending a body still
     abort,    // an answer is not complete: the client must not take it for complete
@@ -71,6 +72,7 @@ struct connection_state {
     unsigned requests = 0;
     std::uint8_t empty_runs = 0; // that brought only empty lines
     bool failed = false;         // a handler has returned an error
+    bool gives_way = false;      // others need the room
     bool ended = false;
 };
 
@@ -197,6 +199,9 @@ public:
     /// Whether nothing can be sent any more.
     [[nodiscard]] bool is_lost() const noexcept { return lost_; }
     [[nodiscard]] task<result<any_stream>> upgrade(std::string_view protocol);
+
+    /// What the client has taken of the last answer.
+    [[nodiscard]] const uptake& taken() const noexcept { return uptake_; }
 
     /// The handler has suspended: what it has answered leaves without it.
     void handler_waits() noexcept;

@@ -28,7 +28,7 @@ class policy final : public simplenet::detail::timer_node, public simplenet::det
     using stop_reason = simplenet::detail::stop_reason;
 
 public:
-    explicit policy(const connection_state& connection) noexcept
+    explicit policy(connection_state& connection) noexcept
         : connection_{&connection} {}
     policy(policy&& other) noexcept
         : connection_{other.connection_} {}
@@ -55,18 +55,19 @@ private:
     void expired() noexcept override { inner_->stop(stop_reason::deadline); }
     void server_stops() noexcept override { arm(connection_->last_limit()); }
     bool make_room() noexcept override {
+        connection_->gives_way = true;
         cancel();
         expired();
         return true;
     }
 
-    const connection_state* connection_;
+    connection_state* connection_;
     scope* inner_ = nullptr; // of the awaiter that contains this
 };
 
 /// For streams whose receive() is a task.
 template <class Stream>
-task<> receive(Stream& stream, const connection_state& connection, received& into) {
+task<> receive(Stream& stream, connection_state& connection, received& into) {
     using receiving = decltype(stream.receive());
     result<received> bytes =
         co_await simplenet::detail::scoped_awaiter<receiving, policy>{stream.receive(), connection};
@@ -83,7 +84,7 @@ task<> receive(Stream& stream, const connection_state& connection, received& int
 template <class Stream>
 class [[nodiscard]] idle_wait {
 public:
-    idle_wait(Stream& stream, const connection_state& connection) noexcept
+    idle_wait(Stream& stream, connection_state& connection) noexcept
         : stream_{stream}
         , connection_{connection} {}
 
@@ -95,7 +96,7 @@ public:
 
 private:
     Stream& stream_;
-    const connection_state& connection_;
+    connection_state& connection_;
     received bytes_;
 };
 
@@ -107,7 +108,7 @@ class [[nodiscard]] idle_wait<Stream> final : private simplenet::detail::timer_n
     using stop_reason = simplenet::detail::stop_reason;
 
 public:
-    idle_wait(Stream& stream, const connection_state& connection) noexcept
+    idle_wait(Stream& stream, connection_state& connection) noexcept
         : timer_node{without_deadline{}}
         , operation_{stream.receive()}
         , connection_{connection} {}
@@ -146,13 +147,14 @@ private:
     bool make_room() noexcept override {
         using enum simplenet::detail::operation::state;
         if (operation_.phase == queued || operation_.phase == finished) return false; // it reads
+        connection_.gives_way = true;
         cancel();
         expired();
         return true;
     }
 
     decltype(std::declval<Stream&>().receive()) operation_;
-    const connection_state& connection_;
+    connection_state& connection_;
 };
 
 } // namespace simplenet::v0::http::detail

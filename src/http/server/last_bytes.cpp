@@ -1,0 +1,111 @@
+#include "http/server/last_bytes.hpp"
+
+#include "http/acknowledged_bytes.hpp"
+#include "http/unacknowledged_bytes.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include <linux/sockios.h>
+#include <linux/tcp.h> // as acknowledged_bytes.cpp: that of the C library cannot be beside it
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+namespace simplenet::v0::http::detail {
+
+using simplenet::detail::timed_queue;
+
+namespace {
+
+constexpr std::chrono::nanoseconds first_pause = std::chrono::milliseconds{1};
+
+/// Its peer has reset it, for example. The kernel counts what was not acknowledged then.
+bool has_connection_ended(int socket) noexcept {
+    constexpr int closed = 7; // TCP_CLOSE of <netinet/tcp.h>
+    ::tcp_info info{};
+    ::socklen_t size = sizeof info.tcpi_state;
+    return ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+           info.tcpi_state == closed;
+}
+
+} // namespace
+
+bool has_last_bytes(int socket) noexcept {
+    int unsent = 0;
+    return ::ioctl(socket, SIOCOUTQNSD, &unsent) == 0 && unsent > 0;
+}
+
+void leave_last_bytes(int socket, const limits& with) noexcept {
+    if (with.send_idle <= with.send_idle.zero() || !has_last_bytes(socket)) return;
+    using milliseconds = std::chrono::duration<int, std::milli>;
+    constexpr milliseconds most{std::numeric_limits<int>::max()};
+    const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(with.send_idle);
+    const int time = rounded < most ? static_cast<int>(rounded.count()) : most.count();
+    static_cast<void>(::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &time, sizeof time));
+}
+
+// --- last_wait -----------------------------------------------------------------------------------
+
+last_wait::last_wait(const simplenet::detail::scope& within, int socket, const limits& with,
+                     step until, nanoseconds silence, const uptake& so_far) noexcept
+    : socket_{socket}
+    , limits_{with}
+    , until_{until}
+    , silence_{silence}
+    , uptake_{so_far}
+    , begin_{timed_queue::present()}
+    , heard_at_{begin_}
+    , taken_at_{begin_}
+    , pause_{first_pause} {
+    if (!simplenet::detail::wait_for_server_stop(within, *this)) server_stops();
+    arm(first_pause);
+}
+
+bool last_wait::is_something_left() const noexcept {
+    const bool is_left =
+        until_ == step::sent ? has_last_bytes(socket_) : unacknowledged_bytes(socket_) > 0;
+    return is_left && !has_connection_ended(socket_);
+}
+
+void last_wait::expired() noexcept {
+    const nanoseconds left = look();
+    if (left <= nanoseconds::zero() && end(simplenet::detail::stop_reason::deadline)) return;
+    arm(std::max(left, first_pause));
+}
+
+void last_wait::server_stops() noexcept {
+    // Whoever reads nothing must not hold up the end of the server.
+    no_later_ = timed_queue::present() + std::chrono::seconds{1};
+    arm(first_pause);
+}
+
+void last_wait::arm(nanoseconds until_look) noexcept {
+    cancel();
+    auto& queue = static_cast<timed_queue&>(*simplenet::detail::run_queue::current());
+    queue.timers.insert_after(*this, until_look);
+}
+
+last_wait::nanoseconds last_wait::look() noexcept {
+    constexpr nanoseconds longest_pause = std::chrono::seconds{1};
+    const auto now = timed_queue::present();
+    // A disk that holds up the loop is not the client's fault.
+    const auto waited = std::min<nanoseconds>(now - std::exchange(begin_, now), 2 * pause_);
+    const bool has_time = !no_later_ || now < *no_later_;
+    if (has_time && is_something_left()) {
+        uptake_.waited(waited);
+        uptake_.saw(acknowledged_bytes(socket_));
+        if (is_too_slow()) return nanoseconds::zero();
+        if (!no_later_) taken_at_ = now;
+        pause_ = std::min({2 * pause_, longest_pause, uptake_.until_look(limits_)});
+        return no_later_ ? std::min<nanoseconds>(pause_, *no_later_ - now) : pause_;
+    }
+    const bool has_limit = limits_.linger > nanoseconds::zero();
+    const nanoseconds most = has_limit ? limits_.linger : nanoseconds::max();
+    return std::min<nanoseconds>(most - (now - taken_at_),
+                                 silence_ - (now - std::max(taken_at_, heard_at_)));
+}
+
+} // namespace simplenet::v0::http::detail
