@@ -448,7 +448,7 @@ void server_site::begin(unique_fd socket, seat place, std::uint64_t number) {
     if (idle > std::chrono::nanoseconds::zero()) stream.set_idle_timeout(idle);
     connection_info info;
     info.number = number;
-    if (handler_->wants_info) describe(stream, info);
+    if (handler_->wants_info || core_->settings.behind_proxy) describe(stream, info);
     serving_->spawn(serve<Stream>(std::move(stream), std::move(place), info));
 }
 

@@ -83,6 +83,17 @@ TEST_P(tcp_server_proxy_test, a_connection_of_the_proxy_itself_is_direct) {
     EXPECT_TRUE(line_from(peer).ends_with(" direct\n"));
 }
 
+TEST_P(tcp_server_proxy_test, a_handler_need_not_ask_for_the_addresses) {
+    auto group = make_group(1);
+    auto server = or_throw(tcp_server::listen(group, endpoint::loopback(0), behind_proxy()));
+    EXPECT_TRUE(server.serve([](tcp_stream stream) { return testing::echo(std::move(stream)); }));
+    auto peer = connect(server.local_endpoint());
+
+    peer.send("PROXY TCP4 192.0.2.1 198.51.100.2 1000 443\r\nhello");
+
+    EXPECT_EQ(peer.receive(5), "hello");
+}
+
 // getpeername(2) fails then, so it was refused as no known proxy.
 TEST_P(tcp_server_proxy_test, a_proxy_that_has_reset_is_known) {
     auto group = make_group(1);

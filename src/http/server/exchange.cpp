@@ -223,7 +223,7 @@ task<ending> exchange::end_without_head(std::error_code why) {
     if (!is_place_needed && !is_too_slow) co_return ending::abort;
     const ending end = co_await refuse(408);
     // Lingering would keep the place.
-    if (end == ending::linger && is_place_needed) co_return ending::leave;
+    if (end == ending::linger && is_place_needed) co_return ending::give_way;
     co_return end;
 }
 

@@ -48,8 +48,8 @@ struct handler_outcome;
 /// What becomes of a connection behind an exchange.
 enum class ending : std::uint8_t {
     idle,     // it waits for the next request
-    close,    // nothing is left to read; the client may not have taken everything
-    leave,    // nothing is waited for: others need the room
+    close,    // nothing is left to read
+    give_way, // it is closed at once: others need the room
     settle,   // everything was read, but the client may send another request
     linger,   // the client may be sending a body still
     abort,    // an answer is not complete: the client must not take it for complete

@@ -38,8 +38,8 @@ bool has_last_bytes(int socket) noexcept {
     return ::ioctl(socket, SIOCOUTQNSD, &unsent) == 0 && unsent > 0;
 }
 
-void leave_last_bytes(int socket, const limits& with) noexcept {
-    if (with.send_idle <= with.send_idle.zero() || !has_last_bytes(socket)) return;
+void limit_last_bytes(int socket, const limits& with) noexcept {
+    if (with.send_idle <= with.send_idle.zero()) return;
     using milliseconds = std::chrono::duration<int, std::milli>;
     constexpr milliseconds most{std::numeric_limits<int>::max()};
     const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(with.send_idle);
@@ -50,24 +50,24 @@ void leave_last_bytes(int socket, const limits& with) noexcept {
 // --- last_wait -----------------------------------------------------------------------------------
 
 last_wait::last_wait(const simplenet::detail::scope& within, int socket, const limits& with,
-                     step until, nanoseconds silence, const uptake& so_far) noexcept
+                     nanoseconds silence, const uptake& so_far) noexcept
     : socket_{socket}
     , limits_{with}
-    , until_{until}
     , silence_{silence}
     , uptake_{so_far}
     , begin_{timed_queue::present()}
     , heard_at_{begin_}
     , taken_at_{begin_}
     , pause_{first_pause} {
-    if (!simplenet::detail::wait_for_server_stop(within, *this)) server_stops();
-    arm(first_pause);
+    if (simplenet::detail::wait_for_server_stop(within, *this)) {
+        arm(first_pause);
+    } else {
+        server_stops();
+    }
 }
 
-bool last_wait::is_something_left() const noexcept {
-    const bool is_left =
-        until_ == step::sent ? has_last_bytes(socket_) : unacknowledged_bytes(socket_) > 0;
-    return is_left && !has_connection_ended(socket_);
+bool last_wait::is_client_behind() const noexcept {
+    return !must_end() && unacknowledged_bytes(socket_) > 0 && !has_connection_ended(socket_);
 }
 
 void last_wait::expired() noexcept {
@@ -93,15 +93,16 @@ last_wait::nanoseconds last_wait::look() noexcept {
     const auto now = timed_queue::present();
     // A disk that holds up the loop is not the client's fault.
     const auto waited = std::min<nanoseconds>(now - std::exchange(begin_, now), 2 * pause_);
-    const bool has_time = !no_later_ || now < *no_later_;
-    if (has_time && is_something_left()) {
+    if (!is_taken_ && is_client_behind()) {
         uptake_.waited(waited);
         uptake_.saw(acknowledged_bytes(socket_));
-        if (is_too_slow()) return nanoseconds::zero();
-        if (!no_later_) taken_at_ = now;
+        is_too_slow_ = uptake_.is_too_slow(limits_);
+        if (is_too_slow_) return nanoseconds::zero();
         pause_ = std::min({2 * pause_, longest_pause, uptake_.until_look(limits_)});
         return no_later_ ? std::min<nanoseconds>(pause_, *no_later_ - now) : pause_;
     }
+    // A stop leaves no more time than it did before.
+    if (!std::exchange(is_taken_, true) && !no_later_) taken_at_ = now;
     const bool has_limit = limits_.linger > nanoseconds::zero();
     const nanoseconds most = has_limit ? limits_.linger : nanoseconds::max();
     return std::min<nanoseconds>(most - (now - taken_at_),
