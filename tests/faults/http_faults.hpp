@@ -46,6 +46,12 @@ inline task<result<>> stream_body(http::request&, http::response& answer) {
     co_return result<>{};
 }
 
+inline task<result<>> break_off(http::request&, http::response& answer) {
+    const auto count = co_await answer.write_some("some");
+    if (!count) co_return fail(count);
+    co_return fail(std::errc::permission_denied);
+}
+
 /// A group exists before the faults. Allocations fail on its loop.
 class serving_http : public fault_scenario {
 public:
@@ -88,7 +94,7 @@ protected:
 private:
     http::router routes() {
         http::router made;
-        made.post("/echo", echo_body).get("/stream", stream_body);
+        made.post("/echo", echo_body).get("/stream", stream_body).get("/broken", break_off);
         made.get("/file", [this](http::request&, http::response& answer) -> task<result<>> {
             co_return co_await answer.send_file(file(), streamed_text().size());
         });

@@ -25,6 +25,24 @@ TEST_P(http_until_close_faults_test, an_answer_until_the_end_of_the_connection) 
     fail_everywhere<asking_until_close>();
 }
 
+/// The reset waits for the answer before it. Without SO_LINGER there is none, so no call fails.
+class asking_for_a_broken_one : public serving_http {
+    task<result<std::string>> talk(endpoint at) override {
+        auto stream = co_await or_return(co_await async_connect(at));
+        const std::string_view both =
+            "GET /file HTTP/1.1\r\nHost: h\r\n\r\nGET /broken HTTP/1.0\r\n\r\n";
+        co_await or_return(co_await async_write_all(stream, both));
+        std::string all;
+        const auto ended = co_await testing::read_all(stream, all);
+        if (!ended) co_return "reset ";
+        if (all.ends_with("\r\n\r\nsome")) co_return "it is cut, but looks complete";
+        co_return fail(std::errc::connection_aborted); // before it
+    }
+};
+TEST_P(http_until_close_faults_test, a_broken_answer_behind_another) {
+    fail_allocations_everywhere<asking_for_a_broken_one>();
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, http_until_close_faults_test, testing::real_backends,
                          testing::backend_name);
 

@@ -99,6 +99,30 @@ protected:
     /// Runs `Scenario` with every call, entry, completion and allocation failing in turn.
     template <class Scenario>
     void fail_everywhere(loop_options options = {}) {
+        run_undisturbed<Scenario>(options);
+        if (HasFatalFailure()) return;
+        fail_calls();
+        fail_entries();
+        disturb_completions();
+        fail_allocations();
+        report_runs();
+    }
+    /// The same without calls, entries and completions: for what a call has to succeed for.
+    template <class Scenario>
+    void fail_allocations_everywhere(loop_options options = {}) {
+        run_undisturbed<Scenario>(options);
+        if (HasFatalFailure()) return;
+        fail_allocations();
+        report_runs();
+    }
+
+    /// For libraries that keep memory the first time that something happens, such as an error: only
+    /// what each run of the same fault leaves behind has leaked.
+    void expect_caches() { fills_caches_ = true; }
+
+private:
+    template <class Scenario>
+    void run_undisturbed(loop_options options) {
         play_ = [] { return std::unique_ptr<fault_scenario>{new Scenario}; };
         options_ = options;
         options_.backend = GetParam();
@@ -111,19 +135,12 @@ protected:
             calm_ = undisturbed;
         }
         ASSERT_FALSE(calm_.hung);
-        fail_calls();
-        fail_entries();
-        disturb_completions();
-        fail_allocations();
+    }
+    void report_runs() {
         report_figures(std::to_string(runs_) + " runs, " + std::to_string(unharmed_) +
                        " as if nothing had happened, the others ended with an error");
     }
 
-    /// For libraries that keep memory the first time that something happens, such as an error: only
-    /// what each run of the same fault leaves behind has leaked.
-    void expect_caches() { fills_caches_ = true; }
-
-private:
     class short_text {
     public:
         explicit short_text(std::string_view text)

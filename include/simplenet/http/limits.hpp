@@ -45,14 +45,15 @@ struct limits {
     /// its connection closed (RFC 9112, section 9.5). 0: connections are closed at once.
     std::chrono::nanoseconds last_request{0};
     /// After an answer that did not wait for the whole request, once the client has taken it: how
-    /// long it may go on sending before the connection is closed. 64 MiB close it, too, whatever
-    /// the time.
+    /// long it may go on sending before the connection is closed. 64 MiB since the answer close
+    /// it, too, whatever the time.
     std::chrono::nanoseconds linger = std::chrono::seconds{30};
-    /// How long it may send nothing meanwhile. Also while up to 64 KiB of a body that nobody reads
-    /// are dropped, so that the connection can go on.
+    /// How long it may send nothing meanwhile; when the server shuts down, also how long it may
+    /// take nothing of its last answer. Also while up to 64 KiB of a body that nobody reads are
+    /// dropped, so that the connection can go on.
     std::chrono::nanoseconds linger_idle = std::chrono::seconds{5};
     /// Bytes a second that a body or an answer has to move, as a mean of the time that was spent
-    /// waiting for the client, when that was more than 30 seconds.
+    /// waiting for the client, when that was more than 30 seconds and than body_idle or send_idle.
     std::uint64_t minimum_rate = 240;
 };
 

@@ -660,18 +660,19 @@ constexpr key limits_keys[]{
         "keep_alive", "The time without a request on a connection; then it is closed."),
     limit_time<&limits::send_idle>(
         "send_idle", "The time without a byte that the client's kernel acknowledges while "
-                     "an answer waits; then the connection is reset."),
+                     "an answer waits, also when the connection ends behind it; then the "
+                     "connection is reset."),
     limit_time<&limits::last_request>(
         "last_request", "When the program stops: how long a kept connection still accepts one "
                         "more request, which may be on its way. 0: it is closed at once."),
     limit_time<&limits::linger>("linger",
-                                "How long a client may go on sending after an answer that "
-                                "did not wait for the whole request."),
+                                "How long a client may go on sending once it has taken an "
+                                "answer that did not wait for the whole request."),
     limit_time<&limits::linger_idle>("linger_idle", "The same, without a byte."),
     limit_count<&limits::minimum_rate>(
         "minimum_rate", 0, gib,
         "Bytes a second that a body or an answer has to move while the client is waited for, after "
-        "30 s. 0: none."),
+        "30 s and after `body_idle` or `send_idle`. 0: none."),
 };
 constexpr section limits_section = make_section<limits>(
     "[limits]", "What a client may cost. All limits are on by default.", limits_keys);

@@ -368,9 +368,11 @@ void program::announce() {
         if (!each.is_status && line_.config.empty()) std::printf("%s\n", each.at.c_str());
     std::fflush(stdout);
     const process_figures figures = read_process_figures();
-    // The library keeps up to so many for what requests open, and for its listeners.
-    const std::uint64_t kept = figures.descriptor_limit / 16 + figures.descriptor_limit / 4;
-    if (figures.descriptors + kept + least_descriptors > figures.descriptor_limit) {
+    // The library keeps a sixteenth for what requests open, and one for each loop of a listener.
+    const std::uint64_t limit = figures.descriptor_limit;
+    const std::uint64_t each = listeners_.all_figures().size() * group_.size();
+    const std::uint64_t kept = limit / 16 + std::min(limit / 4, each);
+    if (figures.descriptors + kept + least_descriptors > limit) {
         errors_.write(log_level::warning, "few file descriptors are left for connections",
                       {{"limit", figures.descriptor_limit}, {"used", figures.descriptors}});
     }

@@ -78,8 +78,13 @@ void last_wait::expired() noexcept {
 
 void last_wait::server_stops() noexcept {
     // Whoever reads nothing must not hold up the end of the server.
-    no_later_ = timed_queue::present() + std::chrono::seconds{1};
+    limit_from(timed_queue::present());
     arm(first_pause);
+}
+
+void last_wait::limit_from(clock::time_point now) noexcept {
+    const bool has_limit = limits_.linger_idle > nanoseconds::zero();
+    no_later_ = has_limit ? now + limits_.linger_idle : clock::time_point::max();
 }
 
 void last_wait::arm(nanoseconds until_look) noexcept {
@@ -98,11 +103,11 @@ last_wait::nanoseconds last_wait::look() noexcept {
         uptake_.saw(acknowledged_bytes(socket_));
         is_too_slow_ = uptake_.is_too_slow(limits_);
         if (is_too_slow_) return nanoseconds::zero();
+        if (no_later_ && uptake_.has_just_taken()) limit_from(now);
         pause_ = std::min({2 * pause_, longest_pause, uptake_.until_look(limits_)});
         return no_later_ ? std::min<nanoseconds>(pause_, *no_later_ - now) : pause_;
     }
-    // A stop leaves no more time than it did before.
-    if (!std::exchange(is_taken_, true) && !no_later_) taken_at_ = now;
+    if (!std::exchange(is_taken_, true)) taken_at_ = now;
     const bool has_limit = limits_.linger > nanoseconds::zero();
     const nanoseconds most = has_limit ? limits_.linger : nanoseconds::max();
     return std::min<nanoseconds>(most - (now - taken_at_),

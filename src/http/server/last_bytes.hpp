@@ -21,14 +21,15 @@ namespace simplenet::v0::http::detail {
 /// section 9.6). Cost: a system call.
 [[nodiscard]] bool has_last_bytes(int socket) noexcept;
 
-/// From now on the kernel resets the connection when its client takes nothing for send_idle, also
-/// behind a close. Otherwise it would keep what it has, which may be megabytes, for minutes
-/// (TCP_USER_TIMEOUT, tcp(7)).
+/// Before a close that does not wait: the kernel gives up what the client does not take within
+/// send_idle. Otherwise it would keep that, which may be megabytes, for minutes (TCP_USER_TIMEOUT,
+/// tcp(7)). Not for a connection that goes on: the time begins when the client's window closes, and
+/// ends when it has room for a whole segment, however much was taken meanwhile.
 void limit_last_bytes(int socket, const limits& with) noexcept;
 
 /// Ends what a connection waits for behind its last answer: when the client has acknowledged
 /// everything and has been silent for a time, when it is too slow, or when others need the room.
-/// When the server ends, a client has one more second to take something.
+/// When the server ends, a client is no longer waited for that takes nothing for linger_idle.
 ///
 /// Cost: a timer; while something is left three system calls for each look, after 1, 2, 4 ms, and
 /// so on up to a second.
@@ -64,6 +65,8 @@ private:
     void server_stops() noexcept override;
     bool make_room() noexcept override { return end(simplenet::detail::stop_reason::deadline); }
     void arm(nanoseconds until_look) noexcept;
+    /// The client has until then to take something.
+    void limit_from(clock::time_point now) noexcept;
     /// How long to wait until the next look; not positive: the wait is over.
     [[nodiscard]] nanoseconds look() noexcept;
 
@@ -76,7 +79,7 @@ private:
     clock::time_point taken_at_; // as far as is known; before that, silence means nothing
     bool is_taken_ = false;
     bool is_too_slow_ = false;
-    std::optional<clock::time_point> no_later_; // the server ends
+    std::optional<clock::time_point> no_later_; // the server ends, unless the client takes more
     nanoseconds pause_;                         // before the next look
 };
 

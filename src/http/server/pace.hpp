@@ -10,7 +10,7 @@
 namespace simplenet::v0::http::detail {
 
 /// Counts the bytes that a peer has moved, and the time that was spent waiting for it. The first
-/// thirty seconds are free.
+/// thirty seconds are free, or as many as a single pause may last.
 class pace {
 public:
     using nanoseconds = std::chrono::nanoseconds;
@@ -19,23 +19,23 @@ public:
     void moved(std::uint64_t bytes) noexcept { bytes_ += bytes; }
     void waited(nanoseconds time) noexcept { waited_ += time; }
 
-    /// How much longer the peer may take at `rate` bytes a second, in the mean; negative: it was
-    /// too slow.
+    /// How much longer the peer may take at `rate` bytes a second, in the mean, if a pause may last
+    /// for `idle`; negative: it was too slow.
     ///
     /// @pre `rate` is not 0.
-    [[nodiscard]] nanoseconds left(std::uint64_t rate) const noexcept {
+    [[nodiscard]] nanoseconds left(nanoseconds idle, std::uint64_t rate) const noexcept {
         // In double: a body may have 2^63 bytes.
         const std::chrono::duration<double> earned{static_cast<double>(bytes_) /
                                                    static_cast<double>(rate)};
         constexpr std::chrono::hours most{24 * 365};
         return std::chrono::duration_cast<nanoseconds>(
                    std::min<std::chrono::duration<double>>(earned, most)) +
-               grace - waited_;
+               std::clamp<nanoseconds>(idle, grace, most) - waited_;
     }
     /// How long the next wait may take. `idle` and `rate` are 0 where there is no limit.
     [[nodiscard]] nanoseconds allowance(nanoseconds idle, std::uint64_t rate) const noexcept {
         const nanoseconds allowed = idle > nanoseconds::zero() ? idle : nanoseconds::max();
-        return rate == 0 ? allowed : std::min(allowed, std::max(left(rate), nanoseconds{1}));
+        return rate == 0 ? allowed : std::min(allowed, std::max(left(idle, rate), nanoseconds{1}));
     }
 
 private:

@@ -33,7 +33,7 @@ void uptake::saw(std::int64_t taken) noexcept {
 bool uptake::is_too_slow(const limits& within) const noexcept {
     if (within.send_idle > nanoseconds::zero() && idle_ >= within.send_idle) return true;
     const bool has_rate = within.minimum_rate != 0;
-    return has_rate && pace_.left(within.minimum_rate) < nanoseconds::zero();
+    return has_rate && pace_.left(within.send_idle, within.minimum_rate) < nanoseconds::zero();
 }
 
 // --- patience ------------------------------------------------------------------------------------

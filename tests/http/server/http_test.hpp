@@ -42,9 +42,14 @@ protected:
     [[nodiscard]] http::server& server() { return *server_; }
     [[nodiscard]] raw_peer connect() { return served_test::connect(server_->local_endpoint()); }
 
-    /// A client of that address, such as 127.0.0.2.
-    raw_peer connect_from(const char* address) {
+    /// A client of that address, such as 127.0.0.2, whose kernel keeps about twice as many bytes
+    /// for it; 0: as many as it likes.
+    raw_peer connect_from(const char* address, int receive_buffer = 0) {
         unique_fd client{checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
+        if (receive_buffer != 0) {
+            checked(::setsockopt(client.get(), SOL_SOCKET, SO_RCVBUF, &receive_buffer,
+                                 sizeof receive_buffer));
+        }
         sockaddr_in at{};
         at.sin_family = AF_INET;
         checked(::inet_pton(AF_INET, address, &at.sin_addr));

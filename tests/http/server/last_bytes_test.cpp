@@ -2,8 +2,11 @@
 
 #include "http/server/handler_test.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -12,6 +15,7 @@
 #include <utility>
 
 #include <gmock/gmock.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 namespace simplenet::v0 {
@@ -27,69 +31,75 @@ using testing::raw_peer;
 
 class http_last_bytes_test : public testing::handler_test {
 protected:
-    /// The client's kernel takes the first 64 KiB at most, the server's all of it.
+    /// More than the kernel of a client of ask() takes, less than that of the server does.
     const std::string large_ = std::string(150'000, 'x');
+    static constexpr listen_options all_of_it{.send_buffer = 400'000};
 
     void serve_large(const http::limits& with = {}, std::size_t connections = 100) {
+        const auto answer_large = [&](http::request&, http::response& answer) -> task<result<>> {
+            co_return co_await answer.send("text/plain", large_);
+        };
         http::router routes;
-        routes
-            .get("/",
-                 [&](http::request&, http::response& answer) -> task<result<>> {
-                     co_return co_await answer.send("text/plain", large_);
-                 })
-            .post("/",
-                  [&](http::request&, http::response& answer) -> task<result<>> {
-                      co_return co_await answer.send("text/plain", large_);
-                  })
-            .get("/broken", [](http::request&, http::response& answer) -> task<result<>> {
-                EXPECT_EQ(co_await answer.write_some("ab"), 2U);
-                co_return fail(std::errc::permission_denied);
-            });
-        serve(std::move(routes), {.server = {.max_connections = connections}, .limits = with});
+        routes.get("/", answer_large).post("/", answer_large);
+        routes.get("/broken", [](http::request&, http::response& answer) -> task<result<>> {
+            EXPECT_EQ(co_await answer.write_some("ab"), 2U);
+            co_return fail(std::errc::permission_denied);
+        });
+        serve(std::move(routes),
+              {.server = {.max_connections = connections, .listen = all_of_it}, .limits = with});
     }
-    [[nodiscard]] bool is_at_an_end() { return server().statistics().open == 0; }
-    /// Whether the kernel still has the server's end of the connection.
-    [[nodiscard]] bool is_kept(const raw_peer& client) {
+    /// A client whose kernel takes little, and which has sent `text`; the last answer is written.
+    raw_peer ask(std::string_view text) {
+        raw_peer client = connect_from("127.0.0.1", 8192);
+        client.send(text);
+        const auto is_answered = [&] { return unread_by(client) > 30'000; };
+        EXPECT_TRUE(eventually(is_answered)) << "nothing is left for this client to take";
+        return client;
+    }
+    /// How many bytes the server's kernel keeps for a client that has not acknowledged them.
+    [[nodiscard]] std::size_t unread_by(const raw_peer& client) {
         sockaddr_in own{};
         socklen_t size = sizeof own;
         testing::checked(::getsockname(client.fd(), reinterpret_cast<sockaddr*>(&own), &size));
-        std::ostringstream ports; // as in /proc/net/tcp: local, remote
-        ports << std::hex << std::uppercase << ':' << server().local_endpoint().port();
-        std::ostringstream remote;
-        remote << std::hex << std::uppercase << ':' << ntohs(own.sin_port) << ' ';
+        std::array<char, 32> ports{}; // of the server and the client, as in the file
+        std::snprintf(ports.data(), ports.size(), "%04X 0100007F:%04X",
+                      unsigned{server().local_endpoint().port()}, unsigned{ntohs(own.sin_port)});
         std::ifstream all{"/proc/net/tcp"};
         for (std::string line; std::getline(all, line);) {
-            if (line.contains(ports.str() + ' ') && line.contains(remote.str())) {
-                if (line.find(ports.str() + ' ') < line.find(remote.str())) return true;
-            }
+            const std::size_t at = line.find(ports.data());
+            if (at == std::string::npos) continue;
+            std::istringstream rest{line.substr(at + std::strlen(ports.data()))};
+            std::string state;
+            std::size_t unread = 0;
+            rest >> state >> std::hex >> unread; // ends before the colon
+            return unread;
         }
-        return false;
+        return 0;
     }
+    [[nodiscard]] bool is_at_an_end() { return server().statistics().open == 0; }
 };
 
-// It met a closed socket, and the reset dropped what had not been received (RFC 9112, section 9.6).
+// The reset for it dropped what had not been received (RFC 9112, section 9.6).
 TEST_P(http_last_bytes_test, a_client_may_send_something_behind_its_last_request) {
     serve_large({.keep_alive = 20ms});
     for (const std::string_view last :
          {get, get_closing, std::string_view{"GET / HTTP/1.0\r\n\r\n"}}) {
-        raw_peer client = connect();
-        client.send(last);
-        static_cast<void>(receive_head(client));
+        raw_peer client = ask(last);
         std::this_thread::sleep_for(60ms); // longer than keep_alive
+        static_cast<void>(receive_head(client));
         std::size_t got = 0;
         for (std::size_t part = 1; part != 0; got += part) {
             static_cast<void>(::send(client.fd(), "\r\n", 2, MSG_NOSIGNAL));
-            part = client.receive(1000).size();
+            part = client.receive(10'000).size();
         }
         EXPECT_EQ(got, large_.size());
     }
 }
 
-// It was given a second.
+// They had a second.
 TEST_P(http_last_bytes_test, answers_before_a_broken_one_are_read_however_slowly) {
     serve_large();
-    raw_peer client = connect();
-    client.send(std::string{get} + "GET /broken HTTP/1.1\r\nHost: h\r\n\r\n");
+    raw_peer client = ask(std::string{get} + "GET /broken HTTP/1.1\r\nHost: h\r\n\r\n");
     std::string all = receive_head(client);
     for (int each = 0; each < 20; ++each) {
         all += client.receive(2000);
@@ -104,18 +114,15 @@ TEST_P(http_last_bytes_test, answers_before_a_broken_one_are_read_however_slowly
 
 TEST_P(http_last_bytes_test, a_client_that_does_not_read_its_last_answer_is_reset) {
     serve_large({.send_idle = 200ms});
-    raw_peer client = connect();
-    client.send(get_closing);
+    raw_peer client = ask(get_closing);
 
-    EXPECT_TRUE(eventually([&] { return server().statistics().requests == 1 && is_at_an_end(); }));
+    EXPECT_TRUE(eventually([&] { return is_at_an_end(); }));
     EXPECT_TRUE(is_reset(client));
 }
 
 TEST_P(http_last_bytes_test, clients_that_do_not_read_their_last_answers_keep_nobody_out) {
     serve_large({}, 1);
-    raw_peer client = connect();
-    client.send(get_closing);
-    ASSERT_TRUE(eventually([&] { return server().statistics().requests == 1; }));
+    const raw_peer client = ask(get_closing);
 
     raw_peer other = connect();
     other.send(get_closing);
@@ -123,11 +130,10 @@ TEST_P(http_last_bytes_test, clients_that_do_not_read_their_last_answers_keep_no
     EXPECT_EQ(rest_of(other), plain_answer(large_, "Connection: close\r\n"));
 }
 
-// It had linger_idle, which went by while it read.
+// The time linger_idle went by while the client read.
 TEST_P(http_last_bytes_test, a_client_whose_body_nobody_reads_gets_its_whole_answer) {
     serve_large({.linger_idle = 50ms});
-    raw_peer client = connect();
-    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\nabc");
+    raw_peer client = ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\nabc");
     std::string all = receive_head(client);
     for (int each = 0; each < 20; ++each) {
         all += client.receive(2000);
@@ -140,13 +146,25 @@ TEST_P(http_last_bytes_test, a_client_whose_body_nobody_reads_gets_its_whole_ans
     EXPECT_EQ(all, plain_answer(large_, "Connection: close\r\n"));
 }
 
-// It was left to the kernel, where no limit counts it.
+// The time of the server's sockets goes on although the client reads.
+TEST_P(http_last_bytes_test, an_idle_timeout_of_the_server_does_not_cut_the_last_answer) {
+    http::router routes;
+    routes.get("/", [&](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", large_);
+    });
+    serve(std::move(routes), {.server = {.idle_timeout = 100ms, .listen = all_of_it}});
+    raw_peer client = ask(get_closing);
+    std::this_thread::sleep_for(200ms); // a slow client
+    static_cast<void>(::send(client.fd(), "\r\n", 2, MSG_NOSIGNAL));
+
+    EXPECT_EQ(rest_of(client), plain_answer(large_, "Connection: close\r\n"));
+}
+
+// The rest was left to the kernel, where no limit counts it.
 TEST_P(http_last_bytes_test, a_client_that_has_ended_its_side_is_waited_for) {
     serve_large();
-    raw_peer client = connect();
-    client.send(get_closing);
+    raw_peer client = ask(get_closing);
     client.shutdown_write();
-    ASSERT_TRUE(eventually([&] { return server().statistics().requests == 1; }));
 
     raw_peer other = connect();
     other.send(get);
@@ -156,29 +174,64 @@ TEST_P(http_last_bytes_test, a_client_that_has_ended_its_side_is_waited_for) {
     EXPECT_EQ(rest_of(client), plain_answer(large_, "Connection: close\r\n"));
 }
 
-// It would have had send_idle.
-TEST_P(http_last_bytes_test, a_client_that_does_not_read_holds_up_no_end_of_the_server) {
-    serve_large();
-    raw_peer client = connect();
-    client.send(get_closing);
-    ASSERT_TRUE(eventually([&] { return server().statistics().requests == 1; }));
+// The server would wait for it until send_idle is over.
+TEST_P(http_last_bytes_test, clients_that_do_not_read_hold_up_no_end_of_the_server) {
+    serve_large({.linger_idle = 500ms});
+    const raw_peer silent = ask(get_closing);
+    const raw_peer uploads = ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\nabc");
+    const raw_peer kept = ask(get);
 
     EXPECT_EQ(shut_down(20s).cut, 0U);
 }
 
-// Descriptors were free at once, so no limit of the server counted what the kernel kept.
+// They had one second.
+TEST_P(http_last_bytes_test, clients_that_read_have_the_time_of_a_shutdown) {
+    serve_large({.linger_idle = 1s});
+    raw_peer client = ask(get_closing);
+    raw_peer kept = ask(get);
+    std::jthread ending{[&] { EXPECT_EQ(shut_down(20s).cut, 0U); }};
+    std::string of_client;
+    std::string of_kept;
+    const auto read_from = [](raw_peer& peer, std::string& all) {
+        static_cast<void>(::send(peer.fd(), "\r\n", 2, MSG_NOSIGNAL));
+        const std::string part = peer.receive(5000);
+        all += part;
+        return !part.empty();
+    };
+    bool goes_on = true;
+    while (goes_on) {
+        goes_on = read_from(client, of_client);
+        goes_on = read_from(kept, of_kept) || goes_on;
+        std::this_thread::sleep_for(70ms); // slow clients
+    }
+
+    EXPECT_EQ(without_date(of_client), plain_answer(large_, "Connection: close\r\n"));
+    EXPECT_EQ(without_date(of_kept), plain_answer(large_));
+}
+
+// A time of the kernel began when its window closed, and went on although it read.
+TEST_P(http_last_bytes_test, a_client_that_reads_steadily_is_not_idle) {
+    serve_large({.send_idle = 1s});
+    raw_peer client = ask(get_closing);
+    std::string all;
+    for (std::string part = "x"; !part.empty(); all += part) {
+        part = client.receive(2000);
+        std::this_thread::sleep_for(20ms); // a slow client
+    }
+
+    EXPECT_EQ(without_date(std::move(all)), plain_answer(large_, "Connection: close\r\n"));
+}
+
+// It went on for minutes. Descriptors were free at once, so no limit of the server counted it.
 TEST_P(http_last_bytes_test, the_kernel_does_not_keep_what_nobody_reads) {
     serve_large({.send_idle = 200ms}, 1);
-    raw_peer client = connect();
-    client.send(get);
-    EXPECT_TRUE(eventually([&] { return server().statistics().requests == 1; }));
-    EXPECT_TRUE(is_kept(client));
+    const raw_peer client = ask(get);
 
     raw_peer other = connect(); // needs its place
     other.send(get_closing);
     EXPECT_EQ(rest_of(other), plain_answer(large_, "Connection: close\r\n"));
 
-    EXPECT_TRUE(eventually([&] { return !is_kept(client); }));
+    EXPECT_TRUE(eventually([&] { return unread_by(client) == 0; }));
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, http_last_bytes_test, testing::all_backends,

@@ -34,7 +34,14 @@ TEST(pace_test, a_peer_that_is_too_slow_has_no_time_left) {
         peer.waited(1s);
     }
 
-    EXPECT_EQ(peer.allowance(60s, rate), 1ns);
+    EXPECT_EQ(peer.allowance(20s, rate), 1ns);
+}
+
+TEST(pace_test, a_pause_that_is_allowed_is_not_slow) {
+    pace peer;
+    peer.waited(59s);
+
+    EXPECT_EQ(peer.allowance(60s, rate), 1s);
 }
 
 TEST(pace_test, the_shorter_of_both_limits_holds) {

@@ -56,7 +56,7 @@ TEST_P(http_request_test, parameters_are_decoded) {
     EXPECT_THAT(ask("GET /a/x/ HTTP/1.1\r\nHost: h\r\n\r\n"), EndsWith("\r\n\r\nx||"));
 }
 
-// Rules about addresses could be evaded.
+// It could evade rules about addresses.
 TEST_P(http_request_test, a_client_of_unknown_address_is_not_served) {
     serve_echo();
     testing::unknown_peers kernel;

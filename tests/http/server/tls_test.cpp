@@ -195,7 +195,7 @@ TEST_P(http_tls_test, a_connection_that_waits_ends_when_the_server_is_full) {
               plain_answer("secret") + plain_answer("secret", "Connection: close\r\n"));
 }
 
-// Rules about addresses could be evaded.
+// It could evade rules about addresses.
 TEST_P(http_tls_test, a_client_of_unknown_address_is_not_served) {
     http::router routes;
     routes.get("/", testing::tell_request);
