@@ -120,16 +120,16 @@ task<> close_when_taken(Stream& stream, ending how, limits with, uptake so_far) 
     constexpr std::size_t most_dropped = std::size_t{64} * 1024 * 1024;
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
     stream.set_idle_timeout(std::chrono::nanoseconds::zero()); // it would not see what is taken
-    const std::chrono::nanoseconds silence = silence_before(how, with);
-    last_wait waiting{within, socket_of(stream).native_handle(), with, silence, so_far};
+    const int socket = socket_of(stream).native_handle();
+    last_wait waiting{within, socket, with, silence_before(how, with), so_far};
     auto telling = waiting.of(async_shutdown_write(stream));
     const result<> told = co_await std::move(telling);
     for (std::size_t dropped = 0; told && dropped <= most_dropped && waiting.goes_on();) {
         auto receiving = waiting.of(stream.receive());
         const result<received> bytes = co_await std::move(receiving);
         if (!bytes && waiting.is_client_behind()) {
-            // The client has ended its side. The rest is not left to the kernel, where no limit
-            // counts it.
+            // The client has ended its side. It is waited for, because no limit counts what is left
+            // to the kernel.
             auto rest = waiting.rest();
             static_cast<void>(co_await std::move(rest));
         }
@@ -139,8 +139,8 @@ task<> close_when_taken(Stream& stream, ending how, limits with, uptake so_far) 
     }
     if (waiting.is_too_slow()) {
         abort_connection(stream);
-    } else if (waiting.must_end()) {
-        limit_last_bytes(socket_of(stream).native_handle(), with);
+    } else if (has_last_bytes(socket)) {
+        limit_last_bytes(socket, with);
     }
 }
 

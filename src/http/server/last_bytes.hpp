@@ -23,8 +23,8 @@ namespace simplenet::v0::http::detail {
 
 /// Before a close that does not wait: the kernel gives up what the client does not take within
 /// send_idle. Otherwise it would keep that, which may be megabytes, for minutes (TCP_USER_TIMEOUT,
-/// tcp(7)). Not for a connection that goes on: the time begins when the client's window closes, and
-/// ends when it has room for a whole segment, however much was taken meanwhile.
+/// tcp(7)). Not for a connection that goes on: the kernel's time begins when the client's window
+/// closes, and goes on until a whole segment fits, even if the client takes something meanwhile.
 void limit_last_bytes(int socket, const limits& with) noexcept;
 
 /// Ends what a connection waits for behind its last answer: when the client has acknowledged
@@ -56,8 +56,11 @@ public:
     }
     /// Whether the client has something to take, and may.
     [[nodiscard]] bool is_client_behind() const noexcept;
-    /// Waits until this ends.
-    [[nodiscard]] auto rest() { return of(async_sleep(nanoseconds::max())); }
+    /// Waits until this ends. Nothing more can come from the client, so its silence does not count.
+    [[nodiscard]] auto rest() {
+        silence_ = {};
+        return of(async_sleep(nanoseconds::max()));
+    }
     [[nodiscard]] bool is_too_slow() const noexcept { return is_too_slow_; }
 
 private:
@@ -76,7 +79,7 @@ private:
     uptake uptake_;
     clock::time_point begin_; // of what uptake_ does not know yet
     clock::time_point heard_at_;
-    clock::time_point taken_at_; // as far as is known; before that, silence means nothing
+    clock::time_point taken_at_; // the first look that found nothing left; at first begin_
     bool is_taken_ = false;
     bool is_too_slow_ = false;
     std::optional<clock::time_point> no_later_; // the server ends, unless the client takes more
