@@ -34,7 +34,8 @@ class asking_for_a_broken_one : public serving_http {
         co_await or_return(co_await async_write_all(stream, both));
         std::string all;
         const auto ended = co_await testing::read_all(stream, all);
-        if (!ended) co_return "reset ";
+        is_reset_ = !ended;
+        if (is_reset_) co_return "reset ";
         if (all.ends_with("\r\n\r\nsome")) co_return "it is cut, but looks complete";
         co_return fail(std::errc::connection_aborted); // before it
     }
