@@ -139,7 +139,7 @@ task<> close_when_taken(Stream& stream, ending how, limits with, uptake so_far) 
     }
     if (waiting.is_too_slow()) {
         abort_connection(stream);
-    } else if (has_last_bytes(socket)) {
+    } else {
         limit_last_bytes(socket, with);
     }
 }
@@ -186,7 +186,6 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
         if (!outcome && !within.stopped()) connection.failed = true;
     }
     const limits& with = connection.loop.with();
-    const int socket = socket_of(stream).native_handle();
     switch (end) {
     case ending::idle:
     case ending::upgraded:
@@ -196,10 +195,10 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
         if (would_drop_others) co_await wait_until_received(stream, with, so_far);
         break;
     case ending::give_way:
-        if (has_last_bytes(socket)) limit_last_bytes(socket, with);
+        limit_last_bytes(socket_of(stream).native_handle(), with);
         break;
     case ending::close:
-        if (!has_last_bytes(socket)) break;
+        if (!has_last_bytes(socket_of(stream).native_handle())) break;
         [[fallthrough]];
     case ending::settle:
     case ending::linger:

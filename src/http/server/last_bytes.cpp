@@ -39,7 +39,7 @@ bool has_last_bytes(int socket) noexcept {
 }
 
 void limit_last_bytes(int socket, const limits& with) noexcept {
-    if (with.send_idle <= with.send_idle.zero()) return;
+    if (with.send_idle <= with.send_idle.zero() || !has_last_bytes(socket)) return;
     using milliseconds = std::chrono::duration<int, std::milli>;
     constexpr milliseconds most{std::numeric_limits<int>::max()};
     const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(with.send_idle);
