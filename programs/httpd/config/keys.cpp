@@ -485,7 +485,8 @@ constexpr key site_keys[]{
      .stored = stored_in<&site::root, &site::root_where>(),
      .description = "The directory whose files are served. Nothing outside of it ever is. Names "
                     "that end in `.php`, `.phtml` or `.phar` are not served as files; without a "
-                    "route for them they are 404. Empty: no files."},
+                    "route for them they are 404. A file that changes is served as it was for up "
+                    "to a second. Empty: no files."},
     {.name = "index",
      .type = value_type::names,
      .stored = stored_in<&site::index>(),
