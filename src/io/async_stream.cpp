@@ -29,7 +29,10 @@ detail::ready_result async_stream::shutdown_write() noexcept {
 void async_stream::set_idle_limit(std::chrono::nanoseconds limit) {
     detail::socket_record* const of = record();
     SIMPLENET_EXPECTS(of != nullptr, "an idle timeout for a socket that was moved from");
-    if (!of->idle) of->idle = std::make_unique<detail::idle_state>(*of);
+    if (!of->idle) {
+        if (limit <= std::chrono::nanoseconds::zero()) return; // there was none
+        of->idle = std::make_unique<detail::idle_state>(*of);
+    }
     of->idle->limit = limit;
     if (of->home == nullptr) return;
     of->home->timers.cancel(*of->idle);

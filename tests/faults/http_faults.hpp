@@ -91,8 +91,8 @@ protected:
     }
     [[nodiscard]] int file() const { return ::fileno(file_.get()); }
 
-    /// The client may see the reset before the server has ended the connection. Then a shutdown
-    /// without memory cuts that.
+    /// Set when the client has seen a reset. The server may not have ended the connection by then,
+    /// and a shutdown without memory cuts it, so the number of those is not compared.
     bool is_reset_ = false;
 
 private:

@@ -107,7 +107,7 @@ protected:
         fail_allocations();
         report_runs();
     }
-    /// The same without calls, entries and completions: for what a call has to succeed for.
+    /// Only allocations fail: for what a call must not fail to do.
     template <class Scenario>
     void fail_allocations_everywhere(loop_options options = {}) {
         run_undisturbed<Scenario>(options);

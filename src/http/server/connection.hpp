@@ -13,7 +13,6 @@
 #include <simplenet/server/detail/connection_handler.hpp>
 #include <simplenet/server/server_stop.hpp>
 #include <simplenet/stream/split.hpp>
-#include <simplenet/time/sleep.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -119,7 +118,8 @@ task<> close_when_taken(Stream& stream, ending how, limits with, uptake so_far) 
     // only then. A faster one that floods costs the loop some 10 ms in all.
     constexpr std::size_t most_dropped = std::size_t{64} * 1024 * 1024;
     const simplenet::detail::scope& within = co_await simplenet::detail::own_scope{};
-    stream.set_idle_timeout(std::chrono::nanoseconds::zero()); // it would not see what is taken
+    // A time limit of the socket would go on while the client takes the answer.
+    stream.set_idle_timeout(std::chrono::nanoseconds::zero());
     const int socket = socket_of(stream).native_handle();
     last_wait waiting{within, socket, with, silence_before(how, with), so_far};
     auto telling = waiting.of(async_shutdown_write(stream));
@@ -198,6 +198,7 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
         limit_last_bytes(socket_of(stream).native_handle(), with);
         break;
     case ending::close:
+        // What is on its way is not waited for: a close after each answer would take longer.
         if (!has_last_bytes(socket_of(stream).native_handle())) break;
         [[fallthrough]];
     case ending::settle:

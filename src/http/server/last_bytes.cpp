@@ -83,8 +83,9 @@ void last_wait::server_stops() noexcept {
 }
 
 void last_wait::limit_from(clock::time_point now) noexcept {
-    const bool has_limit = limits_.linger_idle > nanoseconds::zero();
-    no_later_ = has_limit ? now + limits_.linger_idle : clock::time_point::max();
+    constexpr auto never = clock::time_point::max();
+    const nanoseconds limit = limits_.linger_idle;
+    no_later_ = limit > nanoseconds::zero() && limit < never - now ? now + limit : never;
 }
 
 void last_wait::arm(nanoseconds until_look) noexcept {

@@ -23,13 +23,13 @@ namespace simplenet::v0::http::detail {
 
 /// Before a close that does not wait: the kernel gives up what the client does not take within
 /// send_idle. Otherwise it would keep that, which may be megabytes, for minutes (TCP_USER_TIMEOUT,
-/// tcp(7)). Not for a connection that goes on: the kernel's time begins when the client's window
-/// closes, and goes on until a whole segment fits, even if the client takes something meanwhile.
+/// tcp(7)). A connection that goes on must not have this limit: its time begins when the client's
+/// window closes, and goes on until a whole segment fits, even if the client takes something.
 void limit_last_bytes(int socket, const limits& with) noexcept;
 
 /// Ends what a connection waits for behind its last answer: when the client has acknowledged
 /// everything and has been silent for a time, when it is too slow, or when others need the room.
-/// When the server ends, a client is no longer waited for that takes nothing for linger_idle.
+/// When the server ends, this no longer waits for a client that takes nothing for linger_idle.
 ///
 /// Cost: a timer; while something is left three system calls for each look, after 1, 2, 4 ms, and
 /// so on up to a second.
@@ -54,7 +54,7 @@ public:
     [[nodiscard]] bool goes_on() const noexcept {
         return (silence_ > nanoseconds::zero() && !must_end()) || is_client_behind();
     }
-    /// Whether the client has something to take, and may.
+    /// Whether the client has something to take, and this has not ended.
     [[nodiscard]] bool is_client_behind() const noexcept;
     /// Waits until this ends. Nothing more can come from the client, so its silence does not count.
     [[nodiscard]] auto rest() {
@@ -82,7 +82,7 @@ private:
     clock::time_point taken_at_; // the first look that found nothing left; at first begin_
     bool is_taken_ = false;
     bool is_too_slow_ = false;
-    std::optional<clock::time_point> no_later_; // the server ends, unless the client takes more
+    std::optional<clock::time_point> no_later_; // when the server ends; moves as the client takes
     nanoseconds pause_;                         // before the next look
 };
 

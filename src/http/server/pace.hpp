@@ -10,7 +10,7 @@
 namespace simplenet::v0::http::detail {
 
 /// Counts the bytes that a peer has moved, and the time that was spent waiting for it. The first
-/// thirty seconds are free, or as many as a single pause may last.
+/// thirty seconds are free, or the time that a single pause may last, whichever is longer.
 class pace {
 public:
     using nanoseconds = std::chrono::nanoseconds;
