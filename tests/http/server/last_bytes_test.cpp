@@ -218,7 +218,7 @@ TEST_P(http_last_bytes_test, clients_that_read_have_the_time_of_a_shutdown) {
 
 // The kernel had a time limit, which began when the client's window closed, whatever it read.
 TEST_P(http_last_bytes_test, a_client_that_reads_steadily_is_not_idle) {
-    serve_large({.send_idle = 2s});
+    serve_large({.send_idle = 1s});
     raw_peer client = ask(get_closing);
     std::string all;
     for (std::string part = "x"; !part.empty(); all += part) {
