@@ -25,7 +25,8 @@ TEST_P(http_until_close_faults_test, an_answer_until_the_end_of_the_connection) 
     fail_everywhere<asking_until_close>();
 }
 
-/// The reset waits for the answer before it. Without SO_LINGER there is none, so no call fails.
+/// The reset waits until the first answer is received. Only allocations fail: a socket whose
+/// SO_LINGER cannot be set sends no reset.
 class asking_for_a_broken_one : public serving_http {
     task<result<std::string>> talk(endpoint at) override {
         auto stream = co_await or_return(co_await async_connect(at));

@@ -370,8 +370,8 @@ void program::announce() {
     const process_figures figures = read_process_figures();
     // The library keeps a sixteenth for what requests open, and one for each loop of a listener.
     const std::uint64_t limit = figures.descriptor_limit;
-    const std::uint64_t each = listeners_.all_figures().size() * group_.size();
-    const std::uint64_t kept = limit / 16 + std::min(limit / 4, each);
+    const std::uint64_t loops_of_all = listeners_.all_figures().size() * group_.size();
+    const std::uint64_t kept = limit / 16 + std::min(limit / 4, loops_of_all);
     if (figures.descriptors + kept + least_descriptors > limit) {
         errors_.write(log_level::warning, "few file descriptors are left for connections",
                       {{"limit", figures.descriptor_limit}, {"used", figures.descriptors}});

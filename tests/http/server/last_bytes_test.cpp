@@ -107,7 +107,7 @@ TEST_P(http_last_bytes_test, answers_before_a_broken_one_are_read_however_slowly
     std::string all = receive_head(client);
     for (int each = 0; each < 20; ++each) {
         all += client.receive(2000);
-        std::this_thread::sleep_for(60ms); // a slow client
+        std::this_thread::sleep_for(60ms); // a client that is slow for longer than a second
     }
 
     all += rest_of(client);
@@ -143,7 +143,7 @@ TEST_P(http_last_bytes_test, a_client_whose_body_nobody_reads_gets_its_whole_ans
     for (int each = 0; each < 20; ++each) {
         all += client.receive(2000);
         static_cast<void>(::send(client.fd(), "x", 1, MSG_NOSIGNAL));
-        std::this_thread::sleep_for(each == 10 ? 200ms : 5ms); // a slow client
+        std::this_thread::sleep_for(each == 10 ? 200ms : 5ms); // once longer than linger_idle
     }
 
     all += rest_of(client);
@@ -160,7 +160,7 @@ TEST_P(http_last_bytes_test, an_idle_timeout_of_the_server_does_not_end_an_uploa
     for (std::size_t got = 0; got < large_.size();)
         got += client.receive(large_.size() - got).size();
 
-    std::this_thread::sleep_for(1500ms); // a slow client
+    std::this_thread::sleep_for(1500ms); // longer than idle_timeout
 
     EXPECT_EQ(server().statistics().open, 1U);
     client.shutdown_write();
@@ -209,7 +209,7 @@ TEST_P(http_last_bytes_test, clients_that_read_have_the_time_of_a_shutdown) {
     while (goes_on) {
         goes_on = read_from(client, of_client);
         goes_on = read_from(kept, of_kept) || goes_on;
-        std::this_thread::sleep_for(70ms); // slow clients
+        std::this_thread::sleep_for(70ms); // the case is slow clients
     }
 
     EXPECT_EQ(without_date(of_client), plain_answer(large_, "Connection: close\r\n"));
@@ -223,7 +223,7 @@ TEST_P(http_last_bytes_test, a_client_that_reads_steadily_is_not_idle) {
     std::string all;
     for (std::string part = "x"; !part.empty(); all += part) {
         part = client.receive(1000);
-        std::this_thread::sleep_for(20ms); // a slow client
+        std::this_thread::sleep_for(20ms); // the case is a slow client
     }
 
     EXPECT_EQ(without_date(std::move(all)), plain_answer(large_, "Connection: close\r\n"));
