@@ -36,7 +36,12 @@ class asking_for_a_broken_one : public serving_http {
         std::string all;
         const auto ended = co_await testing::read_all(stream, all);
         is_reset_ = !ended;
-        if (is_reset_) co_return "reset ";
+        if (is_reset_) {
+            const auto body = take_body(all); // of the first
+            if (!body) co_return fail(body);
+            co_return *body == streamed_text() ? "the first, then a reset "
+                                               : "another, then a reset ";
+        }
         const bool is_there = all.find("HTTP/1.1 200", 1) != std::string::npos; // the second
         if (is_there) co_return "it is cut, but looks complete";
         co_return fail(std::errc::connection_aborted); // before it

@@ -34,8 +34,8 @@ public:
     /// Tells how much the client has taken since the connection was made. The first call sets the
     /// baseline, and the time begins.
     void saw(std::int64_t taken) noexcept;
-    /// Whether it had taken something at the last look, which may be the first, and was not waited
-    /// for since.
+    /// Whether it had taken something at the last look, and was not waited for since. Also true at
+    /// the first look, which has nothing to compare with.
     [[nodiscard]] bool has_just_taken() const noexcept { return idle_ == nanoseconds::zero(); }
     /// Whether it has taken nothing for send_idle, or in the mean less than minimum_rate.
     [[nodiscard]] bool is_too_slow(const limits& within) const noexcept;
