@@ -3,7 +3,6 @@
 #include <simplenet/http/server.hpp>
 
 #include "http/server/http_test.hpp"
-#include "http/server/unknown_peers.hpp"
 #include "support/coroutines.hpp"
 #include "support/temporary_directory.hpp"
 #include "tls/tls_pair.hpp"
@@ -19,6 +18,10 @@
 #include <fstream>
 #include <gmock/gmock.h>
 #include <string>
+
+#if SIMPLENET_SEAMS
+#include "http/server/unknown_peers.hpp"
+#endif
 
 namespace simplenet::v0 {
 namespace {
@@ -195,6 +198,8 @@ TEST_P(http_tls_test, a_connection_that_waits_ends_when_the_server_is_full) {
               plain_answer("secret") + plain_answer("secret", "Connection: close\r\n"));
 }
 
+#if SIMPLENET_SEAMS
+
 // It could evade rules about addresses.
 TEST_P(http_tls_test, a_client_of_unknown_address_is_not_served) {
     http::router routes;
@@ -207,6 +212,8 @@ TEST_P(http_tls_test, a_client_of_unknown_address_is_not_served) {
 
     EXPECT_EQ(server().statistics().requests, 0U);
 }
+
+#endif
 
 TEST_P(http_tls_test, a_client_context_is_refused) {
     auto group = make_group(1);

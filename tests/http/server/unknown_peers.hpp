@@ -1,5 +1,6 @@
 #pragma once
-// unknown_peers: a kernel that does not tell the address of a client that has reset.
+// unknown_peers: a kernel that does not tell the address of a client that has reset. Only with
+// SIMPLENET_SEAMS.
 
 #include "sys/seam.hpp"
 
