@@ -67,7 +67,7 @@ bool connection_pool_core::reserve(pool_key& key, pool_slot& slot) noexcept {
 }
 
 void connection_pool_core::keep(std::unique_ptr<pool_slot> slot) noexcept {
-    auto* const queue = static_cast<timed_queue*>(run_queue::current());
+    auto* const queue = timed_queue::of_this_thread();
     // Without a loop the connection is closed already, and nothing would close it later.
     if (closed_ || queue == nullptr || queue->destroying || options_.idle.count() <= 0) return;
     pool_slot& kept = *slot.release();
@@ -87,7 +87,7 @@ void pool_timer::expired() noexcept {
 }
 
 void connection_pool_core::arm() noexcept {
-    auto* const queue = static_cast<timed_queue*>(run_queue::current());
+    auto* const queue = timed_queue::of_this_thread();
     if (timer_.armed() || idle_.empty() || queue == nullptr) return;
     const auto since = idle_.front().idle_since_;
     const auto last = timer_node::clock::time_point::max();

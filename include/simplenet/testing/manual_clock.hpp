@@ -53,7 +53,7 @@ public:
         const auto step = detail::saturated(time);
         SIMPLENET_EXPECTS(step >= step.zero(), "a clock cannot run backwards");
         // Timers armed in this turn count from before the advance.
-        auto* const queue = static_cast<detail::timed_queue*>(detail::run_queue::current());
+        auto* const queue = detail::timed_queue::of_this_thread();
         if (queue != nullptr && queue->goes_by(*this)) queue->timers.settle(now_);
         now_ = step < time_point::max() - now_ ? now_ + step : time_point::max();
     }

@@ -154,9 +154,8 @@ void backend_connections::give_back(const backend_lease& at, backend_connection 
 }
 
 void backend_connections::arm_closing() noexcept {
-    using simplenet::detail::run_queue;
     using simplenet::detail::timed_queue;
-    auto* const queue = static_cast<timed_queue*>(run_queue::current());
+    auto* const queue = timed_queue::of_this_thread();
     if (queue == nullptr) return;
     const auto end_of_time = clock::time_point::max();
     auto first = end_of_time;
@@ -167,11 +166,10 @@ void backend_connections::arm_closing() noexcept {
 }
 
 void backend_connections::arm_looking() noexcept {
-    using simplenet::detail::run_queue;
     using simplenet::detail::timed_queue;
     // Most waits are shorter.
     constexpr std::chrono::milliseconds soon{100};
-    auto* const queue = static_cast<timed_queue*>(run_queue::current());
+    auto* const queue = timed_queue::of_this_thread();
     if (looking_.armed() || queue == nullptr) return;
     looking_.arm(queue->timers, timed_queue::present() + soon);
 }

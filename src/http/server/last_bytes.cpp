@@ -90,8 +90,7 @@ void last_wait::limit_from(clock::time_point now) noexcept {
 
 void last_wait::arm(nanoseconds until_look) noexcept {
     cancel();
-    auto& queue = static_cast<timed_queue&>(*simplenet::detail::run_queue::current());
-    queue.timers.insert_after(*this, until_look);
+    timed_queue::of_this_thread()->timers.insert_after(*this, until_look);
 }
 
 last_wait::nanoseconds last_wait::look() noexcept {

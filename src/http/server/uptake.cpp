@@ -52,8 +52,7 @@ void patience::arm() noexcept {
     const bool has_limit = limits_.send_idle > limits_.send_idle.zero();
     if (!has_limit && limits_.minimum_rate == 0) return;
     pause_ = so_far_.until_look(limits_);
-    auto& queue = static_cast<timed_queue&>(*simplenet::detail::run_queue::current());
-    queue.timers.insert_after(*this, pause_);
+    timed_queue::of_this_thread()->timers.insert_after(*this, pause_);
 }
 
 void patience::look() noexcept {

@@ -25,12 +25,17 @@ public:
         return static_cast<timed_queue&>(*within.queue);
     }
 
+    /// That of the loop that runs on this thread; null: none does.
+    [[nodiscard]] static timed_queue* of_this_thread() noexcept {
+        return static_cast<timed_queue*>(run_queue::current());
+    }
+
     [[nodiscard]] timer_wheel::time_point now() const noexcept {
         return time_ == nullptr ? timer_wheel::clock::now() : time_->now();
     }
     /// The current time of this thread's loop, or of the monotonic clock if there is no loop.
     [[nodiscard]] static timer_wheel::time_point present() noexcept {
-        const auto* const queue = static_cast<timed_queue*>(run_queue::current());
+        const auto* const queue = of_this_thread();
         return queue == nullptr ? timer_wheel::clock::now() : queue->now();
     }
     [[nodiscard]] bool goes_by(const virtual_time& time) const noexcept { return time_ == &time; }
