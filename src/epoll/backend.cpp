@@ -197,9 +197,9 @@ private:
                 .data = {.u64 = std::uint64_t{slots_[slot].generation} << 32U | slot}};
     }
 
-    // All events at once: for TCP one system call in the lifetime of a descriptor. A Unix domain
-    // socket has an edge for room whenever its peer has read (unix_write_space() in the kernel),
-    // TCP only after a write that found none. So there only a write that waits asks for it.
+    // One system call in the lifetime of most descriptors. Only a write that waits asks for room:
+    // there is room at first, which would be one event more for each connection; and a Unix domain
+    // socket has an edge for it whenever its peer has read (unix_write_space() in the kernel).
     int add(socket_record& record, bool writes) noexcept {
         std::uint32_t slot = 0;
         try {
@@ -207,8 +207,7 @@ private:
         } catch (const std::bad_alloc&) {
             return -ENOMEM;
         }
-        const bool room = writes || !record.is_unix_stream();
-        epoll_event event = event_of(slot, room);
+        epoll_event event = event_of(slot, writes);
         int added = sys::epoll_control(epoll_.get(), EPOLL_CTL_ADD, record.fd, &event);
         // The number belonged to a duplicate that was closed: its registration is still here.
         if (added == -EEXIST) [[unlikely]] {
@@ -219,7 +218,7 @@ private:
             return added;
         }
         slots_[slot].record = &record;
-        record.epoll = {.slot = slot, .watches_room = room};
+        record.epoll = {.slot = slot, .watches_room = writes};
         record.receiving = true;
         return 0;
     }
