@@ -35,21 +35,30 @@ void waiting_list::age() noexcept {
 void waiting_list::forget() noexcept {
     older_->unlink();
     newer_->unlink();
+    waiters_.splice_back(spared_);
     lacking_ = 0;
 }
 
 std::size_t waiting_list::end_some(std::size_t count, std::size_t& looks) noexcept {
     std::size_t ended = 0;
-    while (ended != count && looks != 0 && older_->linked() && &waiters_.front() != older_) {
-        --looks;
+    const auto has_old = [&] { return older_->linked() && &waiters_.front() != older_; };
+    for (; ended != count && looks != 0 && has_old(); --looks) {
         stop_waiter& oldest = waiters_.pop_front();
-        if (oldest.make_room()) {
+        if (oldest.may_lose()) {
+            spared_.push_back(oldest);
+        } else if (end(oldest)) {
             ++ended;
-        } else {
-            waiters_.push_back(oldest); // the next search does not find it first
         }
     }
+    for (; ended != count && looks != 0 && !spared_.empty(); --looks)
+        ended += end(spared_.pop_front());
     return ended;
+}
+
+bool waiting_list::end(stop_waiter& waiter) noexcept {
+    const bool has_ended = waiter.make_room();
+    if (!has_ended) waiters_.push_back(waiter); // the next search does not find it first
+    return has_ended;
 }
 
 // --- loop_room -----------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ public:
     void push_back(stop_waiter& waiter) noexcept { waiters_.push_back(waiter); }
     /// Tells all that the server stops.
     void stop() noexcept {
+        waiters_.splice_back(spared_);
         while (!waiters_.empty())
             waiters_.pop_front().server_stops();
     }
@@ -44,9 +45,10 @@ private:
     void age() noexcept;
     /// Nobody has waited for long.
     void forget() noexcept;
-    /// Ends up to `count` that have waited for long, the longest first, and looks at no more than
-    /// `looks`. Returns how many have ended.
+    /// Ends up to `count` that have waited for long, the longest first, but at last those that may
+    /// lose something by it. Looks at no more than `looks`. Returns how many have ended.
     [[nodiscard]] std::size_t end_some(std::size_t count, std::size_t& looks) noexcept;
+    [[nodiscard]] bool end(stop_waiter& waiter) noexcept;
 
     server_core& core_;
     const std::size_t site_; // of the server
@@ -55,8 +57,9 @@ private:
     mark* older_ = &one_; // linked: who stands before it has waited for long
     mark* newer_ = &other_;
     intrusive_list<stop_waiter> waiters_;
-    std::size_t lacking_ = 0;  // places that nobody has made room for yet
-    std::size_t awaiting_ = 0; // of place_wait
+    intrusive_list<stop_waiter> spared_; // have waited for long, and may lose something
+    std::size_t lacking_ = 0;            // places that nobody has made room for yet
+    std::size_t awaiting_ = 0;           // of place_wait
 };
 
 /// Makes room on one loop, for all sites that it has.

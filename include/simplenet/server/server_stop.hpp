@@ -67,6 +67,8 @@ public:
     /// There is no room for new connections: ends this one if it can be spared, as one can that
     /// waits for a request. False: it cannot. Called by a timer.
     virtual bool make_room() noexcept { return false; }
+    /// Whether its client could lose something by that. Those are asked last. Called before it.
+    [[nodiscard]] virtual bool may_lose() noexcept { return false; }
 
 protected:
     stop_waiter() noexcept = default;

@@ -168,7 +168,7 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
         const borrowed_exchange<Stream> request{connection, stream, reset};
         connection.gives_way = false; // what has arrived wins
         end = co_await request->run(std::move(first));
-        would_drop_others = connection.requests > 1 && !request->is_lost();
+        would_drop_others = request->follows_others() && !request->is_lost();
         so_far = request->taken();
         thrown = request->thrown();
         successor = request->take_successor();
@@ -221,6 +221,7 @@ template <class Stream>
 // and what has been decided in `connection`.
 template <class Stream>
 task<> serve_connection(Stream stream, connection_state connection) {
+    connection.socket = socket_of(stream).native_handle();
     while (!connection.ended) {
         idle_wait<Stream> waiting{stream, connection};
         co_await waiting;

@@ -70,6 +70,7 @@ struct connection_state {
     // Until then the head of the first request has to be complete; later ones have their own.
     const std::chrono::steady_clock::time_point first_head_until;
     unsigned requests = 0;
+    int socket = -1;             // of the stream, as long as it has no other owner
     std::uint8_t empty_runs = 0; // that brought only empty lines
     bool failed = false;         // a handler has returned an error
     bool gives_way = false;      // others need the room
@@ -195,6 +196,11 @@ public:
     [[nodiscard]] bool leaves_a_part() const noexcept {
         const bool is_whole = stage_ == stage::open || stage_ == stage::complete;
         return !upgraded_ && (broken_ || !is_whole || !output_.empty() || unsettled_);
+    }
+    /// Whether there were answers before, which the client may not have received yet.
+    [[nodiscard]] bool follows_others() const noexcept {
+        const bool is_counted = !request_.method_.empty(); // its head was complete
+        return connection_.requests > (is_counted ? 1U : 0U);
     }
     /// Whether nothing can be sent any more.
     [[nodiscard]] bool is_lost() const noexcept { return lost_; }

@@ -2,6 +2,7 @@
 // idle_wait: how a connection waits for its next request. Layer http, private.
 
 #include "http/server/exchange.hpp"
+#include "http/unacknowledged_bytes.hpp"
 
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
@@ -60,6 +61,7 @@ private:
         expired();
         return true;
     }
+    bool may_lose() noexcept override { return unacknowledged_bytes(connection_->socket) > 0; }
 
     connection_state* connection_;
     scope* inner_ = nullptr; // of the awaiter that contains this
@@ -138,8 +140,7 @@ private:
     // Called within a turn of the loop, so this is its queue.
     void arm(std::chrono::nanoseconds limit) noexcept {
         cancel();
-        auto& queue = *simplenet::detail::run_queue::current();
-        static_cast<simplenet::detail::timed_queue&>(queue).timers.insert_after(*this, limit);
+        simplenet::detail::timed_queue::of_this_thread()->timers.insert_after(*this, limit);
     }
     // A deadline and no stop: a request that has arrived wins, even if no poll has seen it.
     void expired() noexcept override { operation_.on_stop(stop_reason::deadline); }
@@ -152,6 +153,7 @@ private:
         expired();
         return true;
     }
+    bool may_lose() noexcept override { return unacknowledged_bytes(connection_.socket) > 0; }
 
     decltype(std::declval<Stream&>().receive()) operation_;
     connection_state& connection_;

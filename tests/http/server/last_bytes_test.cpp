@@ -151,6 +151,17 @@ TEST_P(http_last_bytes_test, a_client_whose_body_nobody_reads_gets_its_whole_ans
     EXPECT_EQ(all, plain_answer(large_, "Connection: close\r\n"));
 }
 
+// The head that was not complete was the second one, which was not counted.
+TEST_P(http_last_bytes_test, an_answer_before_a_head_that_is_not_complete_is_not_lost) {
+    serve_large({}, 100, 1s);
+    raw_peer client = ask(std::string{get} + "GET / HTTP/1.1\r\n");
+
+    std::this_thread::sleep_for(1500ms); // longer than idle_timeout
+
+    static_cast<void>(receive_head(client));
+    EXPECT_EQ(client.receive(large_.size()), large_);
+}
+
 // It has the time linger_idle.
 TEST_P(http_last_bytes_test, an_idle_timeout_of_the_server_does_not_end_an_upload) {
     serve_large({}, 100, 1s);
@@ -226,6 +237,28 @@ TEST_P(http_last_bytes_test, a_client_that_reads_steadily_is_not_idle) {
     }
 
     EXPECT_EQ(without_date(std::move(all)), plain_answer(large_, "Connection: close\r\n"));
+}
+
+// Whatever they sent then reset them, while others had nothing to lose.
+TEST_P(http_last_bytes_test, clients_that_have_more_to_take_make_room_last) {
+    serve_large({}, 3);
+    raw_peer kept = ask(get);
+    raw_peer last = ask(get_closing);
+    raw_peer idle = connect();
+    idle.send(get);
+    static_cast<void>(receive_head(idle));
+    EXPECT_EQ(idle.receive(large_.size()), large_);
+
+    raw_peer other = connect();
+    other.send(get_closing);
+
+    EXPECT_EQ(rest_of(other), plain_answer(large_, "Connection: close\r\n"));
+    EXPECT_EQ(idle.receive_to_the_end(), errc::end_of_stream);
+    for (raw_peer* each : {&kept, &last}) {
+        each->send("\r\n");
+        static_cast<void>(receive_head(*each));
+        EXPECT_EQ(each->receive(large_.size()), large_);
+    }
 }
 
 // It was kept for minutes. Descriptors were free at once, so no limit of the server counted it.
