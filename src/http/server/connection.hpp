@@ -161,6 +161,7 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
     std::exception_ptr thrown; // by a handler
     std::optional<reset_at_end<Stream>> reset;
     bool would_drop_others = false; // a reset: earlier answers may be on their way
+    bool keeps_last_bytes = false;  // the kernel, for the end of the stream
     uptake so_far;
     received first = waited.take();
     std::optional<task<result<>>> successor;
@@ -169,6 +170,7 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
         connection.gives_way = false; // what has arrived wins
         end = co_await request->run(std::move(first));
         would_drop_others = request->follows_others() && !request->is_lost();
+        keeps_last_bytes = request->keeps_last_bytes();
         so_far = request->taken();
         thrown = request->thrown();
         successor = request->take_successor();
@@ -198,6 +200,10 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
         limit_last_bytes(socket_of(stream).native_handle(), with);
         break;
     case ending::close:
+        if (keeps_last_bytes) {
+            auto telling = async_shutdown_write(stream);
+            static_cast<void>(co_await std::move(telling));
+        }
         // What is on its way is not waited for: a close after each answer would take longer.
         if (!has_last_bytes(socket_of(stream).native_handle())) break;
         [[fallthrough]];

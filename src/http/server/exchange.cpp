@@ -372,6 +372,7 @@ task<ending> exchange::end_request() {
         if (!drained) closing_ = true;
     }
     if (!closing_) co_return ending::idle;
+    ends_ = !transport_.secure;
     const result<> flushed = co_await write_out({});
     if (!flushed) co_return ending::abort;
     if (!body_ended_ || !input_.empty()) co_return ending::linger;

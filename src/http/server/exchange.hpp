@@ -197,6 +197,8 @@ public:
         const bool is_whole = stage_ == stage::open || stage_ == stage::complete;
         return !upgraded_ && (broken_ || !is_whole || !output_.empty() || unsettled_);
     }
+    /// Whether the kernel keeps the last bytes until the end of the stream.
+    [[nodiscard]] bool keeps_last_bytes() const noexcept { return ends_; }
     /// Whether there were answers before, which the client may not have received yet.
     [[nodiscard]] bool follows_others() const noexcept {
         const bool is_counted = !request_.method_.empty(); // its head was complete
@@ -411,6 +413,7 @@ private:
     bool broken_ = false;    // an answer left in part, or the connection failed
     bool lost_ = false;      // it failed, or its client takes nothing
     async_mutex writing_;    // a handler may read, which flushes, while it writes
+    bool ends_ = false;      // the end of the stream follows: it leaves with the last bytes
     bool unsettled_ = false; // what was taken may not have left, see transport::settle()
     bool upgraded_ = false;
     unsigned refusal_ = 0;                    // of take_refusal()

@@ -23,7 +23,9 @@ public:
     [[nodiscard]] virtual task<result<received>> receive() = 0;
     [[nodiscard]] virtual task<result<std::size_t>> read_some(mutable_buffer into) = 0;
     /// Takes what can leave without waiting.
-    [[nodiscard]] virtual result<std::size_t> try_write(const_buffer from) = 0;
+    ///
+    /// @param more  See write_options; without effect with TLS.
+    [[nodiscard]] virtual result<std::size_t> try_write(const_buffer from, bool more) = 0;
     /// With TLS: waits until everything that was taken has left. A record that is sealed leaves as
     /// a whole, so writing may take more than the socket does, also when it was stopped.
     [[nodiscard]] virtual task<result<>> settle() = 0;

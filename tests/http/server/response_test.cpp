@@ -2,6 +2,7 @@
 
 #include "http/server/handler_test.hpp"
 #include "support/coroutines.hpp"
+#include "sys/seam.hpp"
 
 #include <array>
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <thread>
 
 #include <poll.h>
+#include <sys/socket.h>
 
 namespace simplenet::v0 {
 namespace {
@@ -26,6 +28,7 @@ using testing::get_closing;
 using ::testing::HasSubstr;
 using testing::head_of;
 using testing::plain_answer;
+using testing::raw_peer;
 using ::testing::StartsWith;
 
 class http_response_test : public testing::handler_test {};
@@ -544,6 +547,44 @@ TEST_P(http_response_test, an_answer_that_was_not_taken_does_not_become_an_empty
     const std::string all = rest_of(client);
     EXPECT_THAT(all.substr(all.find("0\r\n\r\n") + 5), StartsWith("HTTP/1.1 500"));
 }
+
+#if SIMPLENET_SEAMS
+
+/// Counts what is kept for the end of a connection, and such ends.
+class end_counter final : public detail::sys::interceptor {
+public:
+    std::atomic<int> kept = 0;
+    std::atomic<int> ends = 0;
+
+private:
+    long on_call(detail::sys::pending_call& call) noexcept override {
+        using enum detail::sys::call;
+        if (call.which() == send) kept += (call.argument<int>(3) & MSG_MORE) != 0;
+        if (call.which() == shutdown) ends += kept;
+        return call.make();
+    }
+};
+
+// A segment less for each connection.
+TEST_P(http_response_test, the_end_of_a_connection_leaves_with_its_last_answer) {
+    serve_handler([](http::request&, http::response& answer) -> task<result<>> {
+        co_return co_await answer.send("text/plain", "b");
+    });
+    end_counter counted;
+    const detail::sys::intercepting installed{counted};
+    raw_peer client = connect();
+
+    client.send(get);
+    static_cast<void>(receive_until(client, "\r\n\r\nb"));
+    EXPECT_EQ(counted.kept, 0); // another request may follow
+    client.send(get_closing);
+
+    EXPECT_EQ(rest_of(client), plain_answer("b", "Connection: close\r\n"));
+    EXPECT_EQ(counted.kept, 1);
+    EXPECT_GE(counted.ends, 1);
+}
+
+#endif
 
 INSTANTIATE_TEST_SUITE_P(backends, http_response_test, testing::all_backends,
                          testing::backend_name);
