@@ -197,9 +197,9 @@ private:
                 .data = {.u64 = std::uint64_t{slots_[slot].generation} << 32U | slot}};
     }
 
-    // One system call in the lifetime of most descriptors. Only a write that waits asks for room:
-    // there is room at first, which would be one event more for each connection; and a Unix domain
-    // socket has an edge for it whenever its peer has read (unix_write_space() in the kernel).
+    // Most descriptors need one epoll_ctl(2). The first write that waits adds EPOLLOUT: with it,
+    // each new connection would report that there is room, and a Unix domain socket would report it
+    // whenever its peer has read (unix_write_space() in the kernel).
     int add(socket_record& record, bool writes) noexcept {
         std::uint32_t slot = 0;
         try {

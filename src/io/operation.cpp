@@ -68,6 +68,10 @@ const char* operation::name() const noexcept {
     return "an operation";
 }
 
+int operation::native_handle() const noexcept {
+    return record->fd;
+}
+
 void operation::describe(std::string& text) {
     text += name();
     if (phase == state::finished) {

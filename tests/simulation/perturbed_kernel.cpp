@@ -159,8 +159,10 @@ const perturbed_kernel::registration* perturbed_kernel::edge_of(int fd) const {
 
 void perturbed_kernel::tell(int fd, unsigned events) {
     for (auto [at, end] = registered_.equal_range(fd); at != end; ++at) {
-        epoll_event event{.events = events, .data = {.u64 = at->second.data}};
-        if ((at->second.interest & EPOLLET) != 0) late_.push_back({at->second.epoll, event});
+        const unsigned of_interest = events & at->second.interest;
+        if (of_interest == 0 || (at->second.interest & EPOLLET) == 0) continue;
+        epoll_event event{.events = of_interest, .data = {.u64 = at->second.data}};
+        late_.push_back({at->second.epoll, event});
     }
 }
 

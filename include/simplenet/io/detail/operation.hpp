@@ -74,6 +74,8 @@ public:
     void run() noexcept override;
     void on_stop(stop_reason reason) noexcept final;
     void describe(std::string& text) final;
+    /// The socket's descriptor; -1: it is closed. @pre not moved from.
+    [[nodiscard]] int native_handle() const noexcept;
     /// The name of the awaited function, for people.
     [[nodiscard]] virtual const char* name() const noexcept;
 

@@ -25,7 +25,7 @@ public:
         return static_cast<timed_queue&>(*within.queue);
     }
 
-    /// That of the loop that runs on this thread; null: none does.
+    /// That of the loop that runs on this thread. Null if none does.
     [[nodiscard]] static timed_queue* of_this_thread() noexcept {
         return static_cast<timed_queue*>(run_queue::current());
     }
