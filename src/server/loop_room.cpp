@@ -27,16 +27,22 @@ constexpr std::size_t most_wanted = 256;
 // --- waiting_list --------------------------------------------------------------------------------
 
 void waiting_list::age() noexcept {
+    forget_spared(); // their clients may have taken everything since
     older_->unlink();
     std::swap(older_, newer_);
     waiters_.push_back(*newer_);
 }
 
 void waiting_list::forget() noexcept {
+    forget_spared();
     older_->unlink();
     newer_->unlink();
-    waiters_.splice_back(spared_);
     lacking_ = 0;
+}
+
+void waiting_list::forget_spared() noexcept {
+    spared_.splice_back(waiters_);
+    waiters_.splice_back(spared_);
 }
 
 std::size_t waiting_list::end_some(std::size_t count, std::size_t& looks) noexcept {
@@ -46,10 +52,15 @@ std::size_t waiting_list::end_some(std::size_t count, std::size_t& looks) noexce
         stop_waiter& oldest = waiters_.pop_front();
         if (oldest.may_lose()) {
             spared_.push_back(oldest);
-        } else if (end(oldest)) {
-            ++ended;
+        } else {
+            ended += end(oldest);
         }
     }
+    return ended;
+}
+
+std::size_t waiting_list::end_spared(std::size_t count, std::size_t& looks) noexcept {
+    std::size_t ended = 0;
     for (; ended != count && looks != 0 && !spared_.empty(); --looks)
         ended += end(spared_.pop_front());
     return ended;
@@ -169,6 +180,7 @@ void loop_room::begin() noexcept {
     was_asked_ = true;
     if (!ticks_.armed()) {
         lists_.for_each([](waiting_list& each) { each.age(); });
+        was_unmet_ = true;
         queue_->timers.insert_after(ticks_, tick_time);
     }
     // Not at once: this may be told while the loop polls, where nothing may be stopped.
@@ -184,13 +196,17 @@ void loop_room::make_room() noexcept {
             lacking_ = in_use_ == 0 ? 0 : lacking_ - std::min(lacking_, given);
         }
     }
-    lists_.for_each([&](waiting_list& each) {
-        const std::size_t places = each.end_some(each.lacking_, looks);
-        const std::size_t descriptors = each.end_some(lacking_, looks);
-        each.lacking_ -= places;
-        lacking_ -= descriptors;
-        ending_ += places + descriptors;
-    });
+    const auto end_with = [&](auto end_of) {
+        lists_.for_each([&](waiting_list& each) {
+            const std::size_t places = (each.*end_of)(each.lacking_, looks);
+            const std::size_t descriptors = (each.*end_of)(lacking_, looks);
+            each.lacking_ -= places;
+            lacking_ -= descriptors;
+            ending_ += places + descriptors;
+        });
+    };
+    end_with(&waiting_list::end_some);
+    if (is_urgent_) end_with(&waiting_list::end_spared); // descriptors are of all sites
     if (lacking_ == 0) relieved_.set();
     if (looks == 0 && !soon_.armed()) queue_->timers.insert_after(soon_, {});
 }
@@ -206,7 +222,7 @@ void loop_room::tick() noexcept {
     ending_ = 0; // those that are still there have got a request after all
     if (!goes_on) {
         lists_.for_each([](waiting_list& each) { each.forget(); });
-        is_told_ = holds_up_ = false;
+        is_told_ = holds_up_ = is_urgent_ = false;
         return satisfy();
     }
     queue_->timers.insert_after(ticks_, tick_time);
@@ -214,7 +230,13 @@ void loop_room::tick() noexcept {
         each.age();
         if (each.awaiting_ != 0) each.lacking_ = 1; // one that was to end may have got a request
     });
+    is_urgent_ = false;
     make_room();
+    bool is_unmet = lacking_ != 0;
+    lists_.for_each([&](waiting_list& each) { is_unmet |= each.lacking_ != 0; });
+    // Those that were too young at the last tick are old enough now.
+    is_urgent_ = std::exchange(was_unmet_, is_unmet) && is_unmet;
+    if (is_urgent_) make_room();
     lists_.for_each([this](waiting_list& each) { // other loops may have somebody
         if (lacking_ != 0 || (each.awaiting_ != 0 && each.lacking_ != 0)) {
             each.core_.ask_others_for_room(each.site_);

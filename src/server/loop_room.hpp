@@ -28,7 +28,7 @@ public:
     void push_back(stop_waiter& waiter) noexcept { waiters_.push_back(waiter); }
     /// Tells all that the server stops.
     void stop() noexcept {
-        waiters_.splice_back(spared_);
+        forget_spared();
         while (!waiters_.empty())
             waiters_.pop_front().server_stops();
     }
@@ -45,9 +45,13 @@ private:
     void age() noexcept;
     /// Nobody has waited for long.
     void forget() noexcept;
-    /// Ends up to `count` that have waited for long, the longest first, but at last those that may
-    /// lose something by it. Looks at no more than `looks`. Returns how many have ended.
+    /// Those that may lose bytes count like all others again, as those that have waited longest.
+    void forget_spared() noexcept;
+    /// Ends up to `count` that have waited for long and lose nothing, the longest first. Looks at
+    /// no more than `looks`. Returns how many have ended.
     [[nodiscard]] std::size_t end_some(std::size_t count, std::size_t& looks) noexcept;
+    /// Ends up to `count` of those that may lose bytes, likewise.
+    [[nodiscard]] std::size_t end_spared(std::size_t count, std::size_t& looks) noexcept;
     [[nodiscard]] bool end(stop_waiter& waiter) noexcept;
 
     server_core& core_;
@@ -57,7 +61,7 @@ private:
     mark* older_ = &one_; // linked: who stands before it has waited for long
     mark* newer_ = &other_;
     intrusive_list<stop_waiter> waiters_;
-    intrusive_list<stop_waiter> spared_; // have waited for long, and may lose something
+    intrusive_list<stop_waiter> spared_; // have waited for long, and may lose bytes
     std::size_t lacking_ = 0;            // places that nobody has made room for yet
     std::size_t awaiting_ = 0;           // of place_wait
 };
@@ -70,6 +74,9 @@ private:
 /// limit, so that what has arrived for them wins. If nobody can be spared, answers end their
 /// connections, and listeners leave new ones in the backlog, until somebody can: so files and
 /// connections to other servers still find a descriptor.
+///
+/// Connections that may lose bytes are spared longer: until two ticks in a row have found too few
+/// others that had waited for long enough.
 class loop_room final : public std::enable_shared_from_this<loop_room>, private shortage_observer {
 public:
     /// That of this thread. Throws std::bad_alloc.
@@ -181,6 +188,8 @@ private:
     timer<&loop_room::tick> ticks_{*this}; // armed during a shortage
     bool was_asked_ = false;               // for anything, since the last tick
     bool was_lacking_ = false;             // descriptors, since then
+    bool was_unmet_ = false;               // the last tick left something lacking
+    bool is_urgent_ = false;               // the last two did
     std::size_t lacking_ = 0;              // descriptors
     std::size_t ending_ = 0;               // connections that were spared and are still there
     async_event relieved_;

@@ -2,6 +2,7 @@
 
 #include "server/loop_room.hpp"
 #include "server/server_site.hpp"
+#include "sys/calls.hpp"
 
 namespace simplenet::v0::detail {
 
@@ -13,6 +14,10 @@ bool is_server_stopping(const scope& within) noexcept {
 bool should_connection_end(const scope& within) noexcept {
     const server_site* const site = server_site::around(within);
     return site != nullptr && (site->is_stopping() || site->is_short());
+}
+
+bool has_more_to_take(int socket) noexcept {
+    return sys::unsent_bytes(socket) > 0;
 }
 
 void note_lack_of_descriptors() noexcept {

@@ -28,6 +28,10 @@ namespace detail {
 /// spared.
 void note_lack_of_descriptors() noexcept;
 
+/// Whether our kernel has bytes for the peer of `socket` that it has not acknowledged, or of a Unix
+/// domain socket, not read. Cost: a system call.
+[[nodiscard]] bool has_more_to_take(int socket) noexcept;
+
 struct spare_tag;
 
 /// Has descriptors, as of cached files, that can be closed before connections have to end.
@@ -67,8 +71,9 @@ public:
     /// There is no room for new connections: ends this one if it can be spared, as one can that
     /// waits for a request. False: it cannot. Called by a timer.
     virtual bool make_room() noexcept { return false; }
-    /// Whether its client could lose something by that. Those are asked last. Called before it.
-    [[nodiscard]] virtual bool may_lose() noexcept { return false; }
+    /// Whether ending this connection could lose bytes that its client has not received. Such
+    /// connections end last. Called before make_room().
+    [[nodiscard]] virtual bool may_lose() const noexcept { return false; }
 
 protected:
     stop_waiter() noexcept = default;

@@ -200,7 +200,7 @@ task<result<head_state>> exchange::read_rest_of_head() {
     }
     const result<> flushed = co_await write_out({});
     if (!flushed) co_return fail(flushed);
-    simplenet::detail::spare_wait waiting{*scope_};
+    simplenet::detail::spare_wait waiting{*scope_, transport_.native_handle()};
     for (;;) {
         auto receiving = waiting.of(transport_.receive());
         result<received> more = co_await with_deadline(std::move(receiving), until);

@@ -2,7 +2,7 @@
 // idle_wait: how a connection waits for its next request. Layer http, private.
 
 #include "http/server/exchange.hpp"
-#include "http/unacknowledged_bytes.hpp"
+#include "http/server/stream_transport.hpp"
 
 #include <simplenet/coro/scoped.hpp>
 #include <simplenet/coro/task.hpp>
@@ -29,10 +29,12 @@ class policy final : public simplenet::detail::timer_node, public simplenet::det
     using stop_reason = simplenet::detail::stop_reason;
 
 public:
-    explicit policy(connection_state& connection) noexcept
-        : connection_{&connection} {}
+    policy(connection_state& connection, int socket) noexcept
+        : connection_{&connection}
+        , socket_{socket} {}
     policy(policy&& other) noexcept
-        : connection_{other.connection_} {}
+        : connection_{other.connection_}
+        , socket_{other.socket_} {}
 
     static stop_reason inherits(stop_reason reason) noexcept { return reason; }
     void entered(scope& inner) noexcept { inner_ = &inner; }
@@ -61,9 +63,10 @@ private:
         expired();
         return true;
     }
-    bool may_lose() noexcept override { return unacknowledged_bytes(connection_->socket) > 0; }
+    bool may_lose() const noexcept override { return simplenet::detail::has_more_to_take(socket_); }
 
     connection_state* connection_;
+    int socket_;
     scope* inner_ = nullptr; // of the awaiter that contains this
 };
 
@@ -71,8 +74,8 @@ private:
 template <class Stream>
 task<> receive(Stream& stream, connection_state& connection, received& into) {
     using receiving = decltype(stream.receive());
-    result<received> bytes =
-        co_await simplenet::detail::scoped_awaiter<receiving, policy>{stream.receive(), connection};
+    result<received> bytes = co_await simplenet::detail::scoped_awaiter<receiving, policy>{
+        stream.receive(), connection, socket_of(stream).native_handle()};
     if (bytes) into = *std::move(bytes);
 }
 
@@ -153,7 +156,9 @@ private:
         expired();
         return true;
     }
-    bool may_lose() noexcept override { return unacknowledged_bytes(connection_.socket) > 0; }
+    bool may_lose() const noexcept override {
+        return simplenet::detail::has_more_to_take(operation_.native_handle());
+    }
 
     decltype(std::declval<Stream&>().receive()) operation_;
     connection_state& connection_;

@@ -67,7 +67,7 @@ private:
     void expired() noexcept override;
     void server_stops() noexcept override;
     bool make_room() noexcept override { return end(simplenet::detail::stop_reason::deadline); }
-    bool may_lose() noexcept override { return is_client_behind(); }
+    bool may_lose() const noexcept override { return is_client_behind(); }
     void arm(nanoseconds until_look) noexcept;
     /// The client has until then to take something.
     void limit_from(clock::time_point now) noexcept;

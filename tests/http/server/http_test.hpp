@@ -29,6 +29,11 @@ protected:
         server_.emplace(or_throw(
             http::server::listen(*group_, endpoint::loopback(0), std::move(routes), options)));
     }
+    /// Another server on the same loop, which ends before the test does.
+    [[nodiscard]] http::server serve_beside(http::router routes) {
+        return or_throw(
+            http::server::listen(*group_, endpoint::loopback(0), std::move(routes), {}));
+    }
     void TearDown() override {
         end_loops();
         served_test::TearDown();

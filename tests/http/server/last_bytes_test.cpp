@@ -1,6 +1,8 @@
 // What a client has not taken when its connection ends.
 
 #include "http/server/handler_test.hpp"
+#include "support/descriptor_limit.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <array>
 #include <chrono>
@@ -13,6 +15,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <netinet/in.h>
@@ -151,7 +154,7 @@ TEST_P(http_last_bytes_test, a_client_whose_body_nobody_reads_gets_its_whole_ans
     EXPECT_EQ(all, plain_answer(large_, "Connection: close\r\n"));
 }
 
-// The head that was not complete was the second one, which was not counted.
+// A limit ends the second head, and the reset must not drop the answer to the first.
 TEST_P(http_last_bytes_test, an_answer_before_a_head_that_is_not_complete_is_not_lost) {
     serve_large({}, 100, 1s);
     raw_peer client = ask(std::string{get} + "GET / HTTP/1.1\r\n");
@@ -239,11 +242,13 @@ TEST_P(http_last_bytes_test, a_client_that_reads_steadily_is_not_idle) {
     EXPECT_EQ(without_date(std::move(all)), plain_answer(large_, "Connection: close\r\n"));
 }
 
-// Whatever they sent then reset them, while others had nothing to lose.
+// The reset that follows whatever they send would drop it; an idle connection has nothing to lose.
 TEST_P(http_last_bytes_test, clients_that_have_more_to_take_make_room_last) {
-    serve_large({}, 3);
-    raw_peer kept = ask(get);
-    raw_peer last = ask(get_closing);
+    serve_large({}, 4);
+    std::vector<raw_peer> slow;
+    slow.push_back(ask(get));
+    slow.push_back(ask(get_closing));
+    slow.push_back(ask(std::string{get} + "GET / HTTP/1.1\r\n"));
     raw_peer idle = connect();
     idle.send(get);
     static_cast<void>(receive_head(idle));
@@ -254,11 +259,55 @@ TEST_P(http_last_bytes_test, clients_that_have_more_to_take_make_room_last) {
 
     EXPECT_EQ(rest_of(other), plain_answer(large_, "Connection: close\r\n"));
     EXPECT_EQ(idle.receive_to_the_end(), errc::end_of_stream);
-    for (raw_peer* each : {&kept, &last}) {
-        each->send("\r\n");
-        static_cast<void>(receive_head(*each));
-        EXPECT_EQ(each->receive(large_.size()), large_);
+    for (raw_peer& each : slow) {
+        each.send("\r\n");
+        static_cast<void>(receive_head(each));
+        EXPECT_EQ(each.receive(large_.size()), large_);
     }
+}
+
+// They are old enough a little later.
+TEST_P(http_last_bytes_test, clients_that_have_more_to_take_outlast_young_connections) {
+    serve_large({}, 3);
+    raw_peer slow = ask(get);
+    std::vector<raw_peer> idle;
+    for (int each = 0; each < 5; ++each) { // two fill the server, and each other one ends one
+        idle.push_back(connect());
+        idle.back().send(get);
+        static_cast<void>(receive_head(idle.back()));
+        EXPECT_EQ(idle.back().receive(large_.size()), large_);
+    }
+
+    slow.send("\r\n");
+
+    static_cast<void>(receive_head(slow));
+    EXPECT_EQ(slow.receive(large_.size()), large_);
+}
+
+// All servers of a loop share the descriptors.
+TEST_P(http_last_bytes_test, clients_that_have_more_to_take_give_descriptors_last) {
+    constexpr int wanted = 32; // by one who finds none
+    serve_large();
+    const testing::temporary_directory directory;
+    std::ofstream{directory / "file"} << "hello";
+    http::router routes;
+    routes.files("/", directory / "");
+    const http::server files = serve_beside(std::move(routes));
+    std::vector<raw_peer> slow;
+    while (slow.size() != wanted)
+        slow.push_back(ask(get));
+    const auto connect_to_files = [&] { return served_test::connect(files.local_endpoint()); };
+    raw_peer idle = connect_to_files();
+    idle.send("GET /none HTTP/1.1\r\nHost: h\r\n\r\n"); // the threads that look have begun
+    EXPECT_TRUE(receive_head(idle).starts_with("HTTP/1.1 404"));
+    raw_peer client = connect_to_files();
+    {
+        const testing::descriptor_limit none_left;
+        client.send("GET /file HTTP/1.1\r\nHost: h\r\n\r\n");
+
+        EXPECT_EQ(idle.receive_to_the_end(), errc::end_of_stream);
+    }
+    EXPECT_GE(server().statistics().open, 1U);
 }
 
 // It was kept for minutes. Descriptors were free at once, so no limit of the server counted it.

@@ -15,7 +15,9 @@ namespace simplenet::v0::detail {
 /// does not end it.
 class spare_wait final : public endable_wait, private stop_waiter {
 public:
-    explicit spare_wait(const scope& within) noexcept {
+    /// @param socket  Its client may not have received an earlier answer yet. -1: there was none.
+    explicit spare_wait(const scope& within, int socket = -1) noexcept
+        : socket_{socket} {
         static_cast<void>(wait_for_server_stop(within, *this));
     }
     ~spare_wait() { unlink(); }
@@ -23,6 +25,9 @@ public:
 private:
     void server_stops() noexcept override {}
     bool make_room() noexcept override { return end(stop_reason::deadline); }
+    bool may_lose() const noexcept override { return socket_ >= 0 && has_more_to_take(socket_); }
+
+    int socket_;
 };
 
 } // namespace simplenet::v0::detail
