@@ -124,18 +124,6 @@ task<> expect_options_to_arrive(Make make) {
     EXPECT_EQ(co_await segments_of(make, gather_with_more, 2 * size + second_part.size()), 1U);
 }
 
-TEST_P(write_options_segments_test, a_write_without_waiting_has_options_too) {
-    run([]() -> task<> {
-        const auto try_with_more = [](tcp_stream& stream) -> task<> {
-            const write_options more{.more = true};
-            EXPECT_EQ(stream.try_write_some(first_part, more).value_or(0), first_part.size());
-            EXPECT_TRUE(co_await stream.write_some(second_part));
-        };
-        const std::size_t size = first_part.size() + second_part.size();
-        EXPECT_EQ(co_await segments_of(itself, try_with_more, size), 1U);
-    });
-}
-
 TEST_P(write_options_segments_test, a_head_and_a_body_leave_in_one_segment) {
     run([]() -> task<> { co_await expect_options_to_arrive(itself); });
 }

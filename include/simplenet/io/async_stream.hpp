@@ -175,11 +175,6 @@ public:
     [[nodiscard]] result<std::size_t> try_write_some(const_buffer from) noexcept {
         return detail::write_some_operation{record(), from, {}}.now();
     }
-    /// The same with options, which have no effect on a local_stream.
-    [[nodiscard]] result<std::size_t> try_write_some(const_buffer from,
-                                                     write_options options) noexcept {
-        return detail::write_some_operation{record(), from, options}.now();
-    }
     /// The same for several buffers, one after the other.
     [[nodiscard]] result<std::size_t> try_write_some(std::span<const const_buffer> from) noexcept {
         return detail::write_some_operation{record(), from, {}}.now();

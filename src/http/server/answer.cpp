@@ -332,7 +332,8 @@ task<result<>> exchange::write_for_room() {
 now_or_task<result<>> exchange::write_out(const_buffer behind) {
     // A stream that its client reads as fast would never suspend: write_some() takes turns.
     const bool is_whole = stage_ == stage::complete || stage_ == stage::open;
-    if (is_whole && behind.empty() && !output_.empty() && !broken_ && !writing_.locked()) {
+    if (is_whole && behind.empty() && !output_.empty() && !broken_ && !corks_ &&
+        !writing_.locked()) {
         const result<> tried = try_output();
         if (!tried) return tried;
         if (output_.empty() && !unsettled_) {
@@ -344,7 +345,7 @@ now_or_task<result<>> exchange::write_out(const_buffer behind) {
 }
 
 result<> exchange::try_output() {
-    const result<std::size_t> count = transport_.try_write(output_.bytes(), ends_);
+    const result<std::size_t> count = transport_.try_write(output_.bytes());
     if (count) {
         moved_out(*count);
     } else if (count.error() != std::errc::operation_would_block) {
@@ -370,7 +371,7 @@ task<result<>> exchange::write_rest(const_buffer behind) {
     while (!output_.empty() || !behind.empty()) {
         const std::array<const_buffer, 2> parts{output_.bytes(), behind};
         const result<std::size_t> count =
-            co_await wait_for_client(transport_.write_some(parts, ends_));
+            co_await wait_for_client(transport_.write_some(parts, corks_));
         if (!count) co_return fail(co_await write_failure(count.error()));
         const std::size_t first = std::min(*count, output_.size());
         moved_out(first);
@@ -432,7 +433,7 @@ void exchange::write_now() noexcept {
             unsettled_ = false;
             output_.release();
         }
-        if (output_.empty() && unsettled_) unsettled_ = !transport_.try_write({}, false);
+        if (output_.empty() && unsettled_) unsettled_ = !transport_.try_write({});
     } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): it is tried again
     }
     if (output_.empty()) output_.release();

@@ -161,7 +161,6 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
     std::exception_ptr thrown; // by a handler
     std::optional<reset_at_end<Stream>> reset;
     bool would_drop_others = false; // a reset: earlier answers may be on their way
-    bool keeps_last_bytes = false;  // the kernel, for the end of the stream
     uptake so_far;
     received first = waited.take();
     std::optional<task<result<>>> successor;
@@ -170,7 +169,6 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
         connection.gives_way = false; // what has arrived wins
         end = co_await request->run(std::move(first));
         would_drop_others = request->follows_others() && !request->is_lost();
-        keeps_last_bytes = request->keeps_last_bytes();
         so_far = request->taken();
         thrown = request->thrown();
         successor = request->take_successor();
@@ -200,10 +198,6 @@ task<> answer_requests(Stream& stream, connection_state& connection, idle_wait<S
         limit_last_bytes(socket_of(stream).native_handle(), with);
         break;
     case ending::close:
-        if (keeps_last_bytes) {
-            auto telling = async_shutdown_write(stream);
-            static_cast<void>(co_await std::move(telling));
-        }
         // What is on its way is not waited for: a close after each answer would take longer.
         if (!has_last_bytes(socket_of(stream).native_handle())) break;
         [[fallthrough]];
@@ -227,7 +221,6 @@ template <class Stream>
 // and what has been decided in `connection`.
 template <class Stream>
 task<> serve_connection(Stream stream, connection_state connection) {
-    connection.socket = socket_of(stream).native_handle();
     while (!connection.ended) {
         idle_wait<Stream> waiting{stream, connection};
         co_await waiting;

@@ -372,9 +372,11 @@ task<ending> exchange::end_request() {
         if (!drained) closing_ = true;
     }
     if (!closing_) co_return ending::idle;
-    ends_ = !transport_.secure;
+    corks_ = !output_.empty() && !transport_.secure;
     const result<> flushed = co_await write_out({});
     if (!flushed) co_return ending::abort;
+    // At once: until then the kernel keeps the last bytes, for up to 200 ms (tcp(7), TCP_CORK).
+    if (corks_) transport_.end_writing();
     if (!body_ended_ || !input_.empty()) co_return ending::linger;
     // With TLS even a client that asks for nothing more may send something: its close_notify.
     co_return framing_.keep_alive || transport_.secure ? ending::settle : ending::close;

@@ -70,7 +70,6 @@ struct connection_state {
     // Until then the head of the first request has to be complete; later ones have their own.
     const std::chrono::steady_clock::time_point first_head_until;
     unsigned requests = 0;
-    int socket = -1;             // of the stream, as long as it has no other owner
     std::uint8_t empty_runs = 0; // that brought only empty lines
     bool failed = false;         // a handler has returned an error
     bool gives_way = false;      // others need the room
@@ -197,8 +196,6 @@ public:
         const bool is_whole = stage_ == stage::open || stage_ == stage::complete;
         return !upgraded_ && (broken_ || !is_whole || !output_.empty() || unsettled_);
     }
-    /// Whether the kernel keeps the last bytes until the end of the stream.
-    [[nodiscard]] bool keeps_last_bytes() const noexcept { return ends_; }
     /// Whether there were answers before, which the client may not have received yet.
     [[nodiscard]] bool follows_others() const noexcept {
         const bool is_counted = !request_.method_.empty(); // its head was complete
@@ -413,7 +410,7 @@ private:
     bool broken_ = false;    // an answer left in part, or the connection failed
     bool lost_ = false;      // it failed, or its client takes nothing
     async_mutex writing_;    // a handler may read, which flushes, while it writes
-    bool ends_ = false;      // the end of the stream follows: it leaves with the last bytes
+    bool corks_ = false;     // the end of the stream follows, so writes use MSG_MORE
     bool unsettled_ = false; // what was taken may not have left, see transport::settle()
     bool upgraded_ = false;
     unsigned refusal_ = 0;                    // of take_refusal()

@@ -92,13 +92,8 @@ public:
     [[nodiscard]] task<result<std::size_t>> read_some(mutable_buffer into) override {
         co_return co_await stream_.read_some(into);
     }
-    [[nodiscard]] result<std::size_t> try_write(const_buffer from,
-                                                [[maybe_unused]] bool more) override {
-        if constexpr (is_plain<Stream>) {
-            return stream_.try_write_some(from, write_options{.more = more});
-        } else {
-            return stream_.try_write_some(from);
-        }
+    [[nodiscard]] result<std::size_t> try_write(const_buffer from) override {
+        return stream_.try_write_some(from);
     }
     [[nodiscard]] task<result<>> settle() override {
         const result<std::size_t> settled = co_await stream_.write_some(const_buffer{});
@@ -113,6 +108,9 @@ public:
                                                   const_buffer head) override {
         const send_file_options around{.head = head, .tail = {}};
         co_return co_await async_send_file(stream_, fd, offset, count, around);
+    }
+    void end_writing() noexcept override {
+        if constexpr (is_plain<Stream>) static_cast<void>(stream_.shutdown_write());
     }
     [[nodiscard]] int native_handle() const noexcept override {
         return socket_of(stream_).native_handle();

@@ -23,9 +23,7 @@ public:
     [[nodiscard]] virtual task<result<received>> receive() = 0;
     [[nodiscard]] virtual task<result<std::size_t>> read_some(mutable_buffer into) = 0;
     /// Takes what can leave without waiting.
-    ///
-    /// @param more  See write_options; without effect with TLS.
-    [[nodiscard]] virtual result<std::size_t> try_write(const_buffer from, bool more) = 0;
+    [[nodiscard]] virtual result<std::size_t> try_write(const_buffer from) = 0;
     /// With TLS: waits until everything that was taken has left. A record that is sealed leaves as
     /// a whole, so writing may take more than the socket does, also when it was stopped.
     [[nodiscard]] virtual task<result<>> settle() = 0;
@@ -33,6 +31,8 @@ public:
                                                                bool more) = 0;
     [[nodiscard]] virtual task<transfer_result>
     send_file(int fd, std::uint64_t offset, std::uint64_t count, const_buffer head) = 0;
+    /// Ends what is sent, as shutdown_write() does. Does nothing with TLS, where that may wait.
+    virtual void end_writing() noexcept = 0;
     /// Gives the stream away, with `ahead` as the first bytes that are read from it.
     [[nodiscard]] virtual any_stream release(received ahead) = 0;
 
