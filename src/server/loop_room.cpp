@@ -52,6 +52,7 @@ std::size_t waiting_list::end_some(std::size_t count, std::size_t& looks) noexce
         stop_waiter& oldest = waiters_.pop_front();
         if (oldest.may_lose()) {
             spared_.push_back(oldest);
+            ++found_to_spare_;
         } else {
             ended += end(oldest);
         }
@@ -180,7 +181,6 @@ void loop_room::begin() noexcept {
     was_asked_ = true;
     if (!ticks_.armed()) {
         lists_.for_each([](waiting_list& each) { each.age(); });
-        was_unmet_ = true;
         queue_->timers.insert_after(ticks_, tick_time);
     }
     // Not at once: this may be told while the loop polls, where nothing may be stopped.
@@ -197,18 +197,28 @@ void loop_room::make_room() noexcept {
         }
     }
     const auto end_with = [&](auto end_of) {
+        std::size_t ended = 0;
         lists_.for_each([&](waiting_list& each) {
             const std::size_t places = (each.*end_of)(each.lacking_, looks);
             const std::size_t descriptors = (each.*end_of)(lacking_, looks);
             each.lacking_ -= places;
             lacking_ -= descriptors;
-            ending_ += places + descriptors;
+            ended += places + descriptors;
         });
+        ending_ += ended;
+        return ended;
     };
-    end_with(&waiting_list::end_some);
-    if (is_urgent_) end_with(&waiting_list::end_spared); // descriptors are of all sites
+    ended_ += end_with(&waiting_list::end_some);
+    // Not list by list: the descriptors are of all sites.
+    if (is_urgent_ && end_with(&waiting_list::end_spared) != 0) has_ended_spared_ = true;
     if (lacking_ == 0) relieved_.set();
     if (looks == 0 && !soon_.armed()) queue_->timers.insert_after(soon_, {});
+}
+
+bool loop_room::lacks_something() noexcept {
+    bool lacks = lacking_ != 0;
+    lists_.for_each([&](waiting_list& each) { lacks |= each.lacking_ != 0; });
+    return lacks;
 }
 
 void loop_room::tick() noexcept {
@@ -223,19 +233,23 @@ void loop_room::tick() noexcept {
     if (!goes_on) {
         lists_.for_each([](waiting_list& each) { each.forget(); });
         is_told_ = holds_up_ = is_urgent_ = false;
+        ended_ = 0;
         return satisfy();
     }
     queue_->timers.insert_after(ticks_, tick_time);
+    const bool is_needed = std::exchange(has_ended_spared_, false) || lacks_something();
     lists_.for_each([](waiting_list& each) {
         each.age();
         if (each.awaiting_ != 0) each.lacking_ = 1; // one that was to end may have got a request
     });
     is_urgent_ = false;
     make_room();
-    bool is_unmet = lacking_ != 0;
-    lists_.for_each([&](waiting_list& each) { is_unmet |= each.lacking_ != 0; });
-    // Those that were too young at the last tick are old enough now.
-    is_urgent_ = std::exchange(was_unmet_, is_unmet) && is_unmet;
+    std::size_t to_spare = 0;
+    lists_.for_each(
+        [&](waiting_list& each) { to_spare += std::exchange(each.found_to_spare_, 0); });
+    // The others are soon old enough, so they are waited for, unless they are fewer.
+    const bool are_fewer = std::exchange(ended_, 0) < to_spare;
+    is_urgent_ = are_fewer && (is_needed || lacks_something());
     if (is_urgent_) make_room();
     lists_.for_each([this](waiting_list& each) { // other loops may have somebody
         if (lacking_ != 0 || (each.awaiting_ != 0 && each.lacking_ != 0)) {

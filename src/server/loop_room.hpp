@@ -62,6 +62,7 @@ private:
     mark* newer_ = &other_;
     intrusive_list<stop_waiter> waiters_;
     intrusive_list<stop_waiter> spared_; // have waited for long, and may lose bytes
+    std::size_t found_to_spare_ = 0;     // since the last tick
     std::size_t lacking_ = 0;            // places that nobody has made room for yet
     std::size_t awaiting_ = 0;           // of place_wait
 };
@@ -75,8 +76,10 @@ private:
 /// connections, and listeners leave new ones in the backlog, until somebody can: so files and
 /// connections to other servers still find a descriptor.
 ///
-/// Connections that may lose bytes are spared longer: until two ticks in a row have found too few
-/// others that had waited for long enough.
+/// Connections that may lose bytes end only if something is still lacking at a tick, and if fewer
+/// others have ended since the last one than there are of them. So a few slow readers outlast a
+/// crowd of idle connections of which many are too young to end, and a crowd that reads nothing
+/// does not slow down the rest.
 class loop_room final : public std::enable_shared_from_this<loop_room>, private shortage_observer {
 public:
     /// That of this thread. Throws std::bad_alloc.
@@ -176,6 +179,8 @@ private:
     /// Returns how many descriptors its holders have closed.
     std::size_t give_up_spares() noexcept;
     void make_room() noexcept;
+    /// Places or descriptors.
+    [[nodiscard]] bool lacks_something() noexcept;
     void tick() noexcept;
     /// Nothing is lacking any more.
     void satisfy() noexcept;
@@ -188,8 +193,9 @@ private:
     timer<&loop_room::tick> ticks_{*this}; // armed during a shortage
     bool was_asked_ = false;               // for anything, since the last tick
     bool was_lacking_ = false;             // descriptors, since then
-    bool was_unmet_ = false;               // the last tick left something lacking
-    bool is_urgent_ = false;               // the last two did
+    bool is_urgent_ = false;               // those that may lose bytes end, too
+    bool has_ended_spared_ = false;        // such ones, since the last tick
+    std::size_t ended_ = 0;                // others, since then
     std::size_t lacking_ = 0;              // descriptors
     std::size_t ending_ = 0;               // connections that were spared and are still there
     async_event relieved_;
