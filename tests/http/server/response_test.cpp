@@ -556,6 +556,7 @@ public:
     std::atomic<int> kept = 0;
     std::atomic<int> ended = 0;    // by the next call for that socket
     std::atomic<int> was_late = 0; // another call came first
+    std::atomic<int> ended_when_told = 0;
 
 private:
     long on_call(detail::sys::pending_call& call) noexcept override {
@@ -579,10 +580,16 @@ private:
 };
 
 TEST_P(http_response_test, the_end_of_a_connection_leaves_with_its_last_answer) {
-    serve_handler([](http::request&, http::response& answer) -> task<result<>> {
-        co_return co_await answer.send("text/plain", "b");
-    });
     cork_watch watch;
+    const auto note = [](const http::answered_request&, void* context) noexcept {
+        auto& known = *static_cast<cork_watch*>(context);
+        known.ended_when_told = known.ended.load();
+    };
+    serve_handler(
+        [](http::request&, http::response& answer) -> task<result<>> {
+            co_return co_await answer.send("text/plain", "b");
+        },
+        {.on_answered = note, .context = &watch});
     const detail::sys::intercepting installed{watch};
     raw_peer client = connect();
 
@@ -595,6 +602,7 @@ TEST_P(http_response_test, the_end_of_a_connection_leaves_with_its_last_answer) 
     EXPECT_EQ(watch.kept, 1);
     EXPECT_EQ(watch.ended, 1);
     EXPECT_EQ(watch.was_late, 0);
+    EXPECT_TRUE(eventually([&] { return watch.ended_when_told == 1; })); // the second time
 }
 
 #endif
