@@ -36,7 +36,7 @@ struct accept_state final : timer_node {
     socket_record& record;
     unsigned most_ahead = 64;         // io_uring stops accepting at this many; 0: none
     ring<int> ahead{64};              // descriptors accepted before accept() was called
-    bool accepts_in_a_row = false;    // since a call last found the queue empty
+    bool accepts_in_a_row = false;    // a call has accepted one, and another one waited
     int highest = 0;                  // number of late; see note()
     int scarce = 0;                   // numbers from here on mean that descriptors run out
     std::chrono::nanoseconds pause{}; // the last one; grows while the shortage lasts

@@ -37,7 +37,7 @@ void waiting_list::forget() noexcept {
     forget_spared();
     older_->unlink();
     newer_->unlink();
-    lacking_ = 0;
+    lacking_ = found_to_spare_ = 0;
 }
 
 void waiting_list::forget_spared() noexcept {
@@ -232,7 +232,7 @@ void loop_room::tick() noexcept {
     ending_ = 0; // those that are still there have got a request after all
     if (!goes_on) {
         lists_.for_each([](waiting_list& each) { each.forget(); });
-        is_told_ = holds_up_ = is_urgent_ = false;
+        is_told_ = holds_up_ = is_urgent_ = has_ended_spared_ = false;
         ended_ = 0;
         return satisfy();
     }

@@ -670,9 +670,9 @@ constexpr key limits_keys[]{
                                 "How long a client may go on sending once it has taken an "
                                 "answer that did not wait for the whole request."),
     limit_time<&limits::linger_idle>(
-        "linger_idle", "The same, without a byte; also while a body that nobody reads is dropped. "
-                       "When the program "
-                       "stops: how long a client may take nothing of its last answer."),
+        "linger_idle",
+        "The same, without a byte; also while a body that nobody reads is dropped. "
+        "When the program stops: how long a client may take nothing of its last answer."),
     limit_count<&limits::minimum_rate>(
         "minimum_rate", 0, gib,
         "Bytes a second that a body or an answer has to move while the client is waited for, after "

@@ -1,7 +1,6 @@
 #include "http/server/last_bytes.hpp"
 
 #include "http/acknowledged_bytes.hpp"
-#include "http/unacknowledged_bytes.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -67,7 +66,8 @@ last_wait::last_wait(const simplenet::detail::scope& within, int socket, const l
 }
 
 bool last_wait::is_client_behind() const noexcept {
-    return !must_end() && unacknowledged_bytes(socket_) > 0 && !has_connection_ended(socket_);
+    return !must_end() && simplenet::detail::has_more_to_take(socket_) &&
+           !has_connection_ended(socket_);
 }
 
 void last_wait::expired() noexcept {
